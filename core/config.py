@@ -1,0 +1,122 @@
+"""How to decode: one frozen, validated config shared by every cache policy."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, get_type_hints
+
+WINDOWS = ("block", "sliding")
+EOS_RULES = ("allow", "last", "never")
+
+
+def require(condition: bool, field: str, got: object, allowed: str) -> None:
+    """Raise the one kind of error a config knows: field, what was got, what is allowed."""
+    if not condition:
+        raise ValueError(f"{field} is {got!r}; allowed: {allowed}")
+
+
+def check_field_types(config: object) -> None:
+    """Raise ValueError unless every field of a dataclass holds its annotated plain type.
+
+    An int is accepted where a float is expected; a bool is never taken for a number and a NaN never for
+    a value.
+    """
+    hints = get_type_hints(type(config))
+    for field in fields(config):  # type: ignore[arg-type]
+        value, hint = getattr(config, field.name), hints[field.name]
+        allowed = getattr(hint, "__args__", (hint,))
+        numeric = float in allowed and isinstance(value, int) and not isinstance(value, bool)
+        plain = type(value) in allowed or (value is None and type(None) in allowed)
+        names = " or ".join("none" if t is type(None) else t.__name__ for t in allowed)
+        require(numeric or plain, field.name, value, names)
+        require(not (isinstance(value, float) and math.isnan(value)), field.name, value, names)
+
+
+@dataclass(frozen=True)
+class GenerationConfig:
+    """Decoding settings; defaults follow LLaDA's blocks and Fast-dLLM's threshold.
+
+    gen_length: tokens to generate. block_length: the semi-autoregressive window; must divide gen_length.
+    window: `block` decodes block after block, `sliding` always the leftmost `block_length` masks
+    (Elastic-Cache, arXiv 2510.14973).
+    unmask: which proposals are committed (see `UNMASK_RULES`); `threshold` in [0, 1] is the confidence at
+    which all are (Fast-dLLM, arXiv 2505.22618). steps: denoising steps of `quota`, `gen_length` (its
+    default) is one token a step. factor: Fast-dLLM's factor f. entropy_bound: EB-Sampler's gamma in nats
+    (arXiv 2505.24857). kl_threshold and kl_history: KLASS (arXiv 2511.05664), with `threshold` as its
+    confidence.
+    temperature: 0 is greedy; otherwise tokens are sampled from softmax(logits / temperature), cut to
+    top_k and top_p where given. Confidence and entropy always describe the raw distribution.
+    cfg_scale: LLaDA's classifier-free guidance, uncond + (scale + 1)(cond - uncond); 0 is off.
+    eos: `allow`; `last` commits end-of-text only when nothing else is left in the window (LLaDA's
+    confidence_eos_eot_inf); `never` excludes it from the choice (LLaDA's logits_eos_inf).
+    stop_at_eos: a sequence ends once an end-of-text token is committed with no mask before it.
+    seed: every request is seeded with it alone, so its tokens do not depend on its batch.
+    """
+
+    gen_length: int = 128
+    block_length: int = 32
+    unmask: str = "threshold"
+    threshold: float = 0.9
+    steps: int | None = None
+    factor: float = 1.0
+    entropy_bound: float = 0.1
+    kl_threshold: float = 0.01
+    kl_history: int = 2
+    window: str = "block"
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    cfg_scale: float = 0.0
+    eos: str = "allow"
+    stop_at_eos: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        # Imported late: the rules read this config.
+        from core.unmask import UNMASK_RULES
+
+        check_field_types(self)
+        require(self.gen_length >= 1, "gen_length", self.gen_length, "an integer of at least 1")
+        require(self.block_length >= 1, "block_length", self.block_length, "an integer of at least 1")
+        require(
+            self.gen_length % self.block_length == 0,
+            "block_length",
+            self.block_length,
+            f"a divisor of gen_length {self.gen_length}",
+        )
+        require(self.unmask in UNMASK_RULES, "unmask", self.unmask, ", ".join(UNMASK_RULES))
+        require(0 <= self.threshold <= 1, "threshold", self.threshold, "a number from 0 to 1")
+        if self.steps is not None:
+            blocks = 1 if self.window == "sliding" else self.gen_length // self.block_length
+            require(
+                0 < self.steps <= self.gen_length and self.steps % blocks == 0,
+                "steps",
+                self.steps,
+                f"a multiple of {blocks} (the number of blocks) up to gen_length {self.gen_length}",
+            )
+        require(self.factor > 0, "factor", self.factor, "a number above 0")
+        require(self.entropy_bound >= 0, "entropy_bound", self.entropy_bound, "a number from 0 up")
+        require(self.kl_threshold >= 0, "kl_threshold", self.kl_threshold, "a number from 0 up")
+        require(self.kl_history >= 1, "kl_history", self.kl_history, "an integer of at least 1")
+        require(self.window in WINDOWS, "window", self.window, ", ".join(WINDOWS))
+        require(
+            0 <= self.temperature < math.inf, "temperature", self.temperature, "a finite number from 0 up"
+        )
+        require(self.top_k is None or self.top_k >= 1, "top_k", self.top_k, "none or at least 1")
+        require(
+            self.top_p is None or 0 < self.top_p <= 1, "top_p", self.top_p, "none or above 0 and up to 1"
+        )
+        require(0 <= self.cfg_scale < math.inf, "cfg_scale", self.cfg_scale, "a finite number from 0 up")
+        require(self.eos in EOS_RULES, "eos", self.eos, ", ".join(EOS_RULES))
+        require(0 <= self.seed < 2**63, "seed", self.seed, "an integer from 0 to 2**63 - 1")
+
+    @property
+    def num_blocks(self) -> int:
+        return self.gen_length // self.block_length
+
+    @property
+    def quota_steps(self) -> int:
+        """Denoising steps of the `quota` rule over the whole generation."""
+        return self.gen_length if self.steps is None else self.steps
+
+    def to_dict(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}

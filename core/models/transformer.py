@@ -1,0 +1,168 @@
+"""The one bidirectional transformer: each layer returns the residual increment of the rows it is given.
+
+RMSNorm, rotate-half rotary embedding, grouped-query attention and SwiGLU, with optional q/k/v biases
+(Qwen2, Dream) and per-head q/k norms (Qwen3). It knows nothing of caching: keys and values go to a
+`KVStore` and whatever the store returns is attended.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.models.spec import ModelSpec
+
+OnAttention = Callable[[int, Tensor], None]
+
+
+class KVStore(Protocol):
+    """Where a layer's keys and values go, and what it attends to."""
+
+    def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Take K, V [B, G, R, D] of the rows being computed; return K, V [B, G, L, D] to attend to."""
+        ...
+
+
+class FreshKV:
+    """Attend to exactly the rows being computed: a plain pass without a cache."""
+
+    def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        return keys, values
+
+
+class Rotary(NamedTuple):
+    """cos and sin of the rows' angles, [B, 1, R, D]."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def rotate(self, x: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        turned = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+        return x * self.cos + turned * self.sin
+
+
+class Layer(nn.Module):
+    """One pre-norm block; q, k, v and gate, up are fused so a small row count costs few kernels."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__()
+        d = spec.hidden_size
+        self.num_heads, self.num_kv_heads = spec.num_heads, spec.num_kv_heads
+        self.head_dim, self.eps = spec.head_dim, spec.rms_norm_eps
+        q_width, kv_width = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
+        self.attn_norm = nn.Parameter(torch.ones(d))
+        self.qkv = nn.Linear(d, q_width + 2 * kv_width, bias=spec.qkv_bias)
+        self.q_norm = nn.Parameter(torch.ones(spec.head_dim)) if spec.qk_norm else None
+        self.k_norm = nn.Parameter(torch.ones(spec.head_dim)) if spec.qk_norm else None
+        self.attn_out = nn.Linear(q_width, d, bias=False)
+        self.mlp_norm = nn.Parameter(torch.ones(d))
+        self.gate_up = nn.Linear(d, 2 * spec.intermediate_size, bias=False)
+        self.down = nn.Linear(spec.intermediate_size, d, bias=False)
+
+    def norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), weight, self.eps)
+
+    def project(self, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
+        """q [B, H, R, D] and k, v [B, G, R, D] of the rows; q and k after rotary embedding."""
+        batch, rows, _ = hidden.shape
+        fused = self.qkv(self.norm(hidden, self.attn_norm))
+        heads = fused.view(batch, rows, -1, self.head_dim).transpose(1, 2)
+        q, k, v = heads.split((self.num_heads, self.num_kv_heads, self.num_kv_heads), dim=1)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.norm(q, self.q_norm), self.norm(k, self.k_norm)
+        return rotary.rotate(q), rotary.rotate(k), v
+
+    def values(self, hidden: Tensor) -> Tensor:
+        """Only v [B, G, R, D] of the rows."""
+        width = self.num_kv_heads * self.head_dim
+        bias = None if self.qkv.bias is None else self.qkv.bias[-width:]
+        fused = F.linear(self.norm(hidden, self.attn_norm), self.qkv.weight[-width:], bias)
+        batch, rows, _ = hidden.shape
+        return fused.view(batch, rows, self.num_kv_heads, self.head_dim).transpose(1, 2)
+
+    def mlp(self, hidden: Tensor) -> Tensor:
+        gate, up = self.gate_up(self.norm(hidden, self.mlp_norm)).chunk(2, dim=-1)
+        return self.down(F.silu(gate) * up)
+
+
+def attention_weights(q: Tensor, keys: Tensor, key_mask: Tensor | None) -> Tensor:
+    """Softmax attention of every head, [B, H, R, L]; slower than the fused path, for who must look."""
+    keys = keys.repeat_interleave(q.shape[1] // keys.shape[1], dim=1)
+    scores = (q @ keys.transpose(-1, -2)).float() * q.shape[-1] ** -0.5
+    if key_mask is not None:
+        scores = scores.masked_fill(~key_mask, float("-inf"))
+    return scores.softmax(dim=-1)
+
+
+class Transformer(nn.Module):
+    """Token rows in, residual increments and logits out."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.embedding = nn.Embedding(spec.vocab_size, spec.hidden_size)
+        self.layers = nn.ModuleList(Layer(spec) for _ in range(spec.num_layers))
+        self.final_norm = nn.Parameter(torch.ones(spec.hidden_size))
+        self.head = nn.Linear(spec.hidden_size, spec.vocab_size, bias=False)
+        if spec.tied_embeddings:
+            self.head.weight = self.embedding.weight
+
+    def rotary(self, positions: Tensor) -> Rotary:
+        """Angles of int positions [B, R], computed in float32 and cast to the model's dtype."""
+        width = self.spec.head_dim
+        exponent = torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width
+        angles = positions[:, None, :, None] * self.spec.rope_theta**-exponent
+        angles = torch.cat((angles, angles), dim=-1)
+        dtype = self.head.weight.dtype
+        return Rotary(angles.cos().to(dtype), angles.sin().to(dtype))
+
+    def layer_delta(
+        self,
+        index: int,
+        hidden: Tensor,
+        rotary: Rotary,
+        store: KVStore,
+        key_mask: Tensor | None = None,
+        on_attention: OnAttention | None = None,
+    ) -> Tensor:
+        """Attention plus MLP output [B, R, d] of the rows `hidden` [B, R, d] at layer `index`.
+
+        key_mask: bool [B, 1, 1, L], False on left padding; None where nothing is padded, which keeps
+        the fused attention kernel. on_attention receives the weights [B, H, R, L] of every head.
+        """
+        layer = self.layers[index]
+        q, k, v = layer.project(hidden, rotary)
+        keys, values = store.update(index, k, v)
+        if on_attention is None:
+            mixed = F.scaled_dot_product_attention(
+                q, keys, values, attn_mask=key_mask, enable_gqa=q.shape[1] != keys.shape[1]
+            )
+        else:
+            weights = attention_weights(q, keys, key_mask)
+            on_attention(index, weights)
+            grouped = values.repeat_interleave(q.shape[1] // values.shape[1], dim=1)
+            mixed = weights.to(grouped.dtype) @ grouped
+        attended = layer.attn_out(mixed.transpose(1, 2).flatten(2))
+        return attended + layer.mlp(hidden + attended)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Final norm and language-model head: [B, T, d] to [B, T, V]."""
+        normed = F.rms_norm(hidden, (hidden.shape[-1],), self.final_norm, self.spec.rms_norm_eps)
+        return self.head(normed)
+
+    def source(self, targets: Tensor) -> Tensor:
+        """Rows whose hidden state predicts the targets, bool [B, L]: the one place that knows the shift."""
+        shift = self.spec.logit_shift
+        return F.pad(targets[:, shift:], (0, shift)) if shift else targets
+
+    def forward(self, tokens: Tensor, key_mask: Tensor | None = None) -> Tensor:
+        """Raw, unshifted logits [B, L, V] of a plain pass over tokens [B, L]; differentiable."""
+        positions = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
+        rotary, store = self.rotary(positions), FreshKV()
+        hidden = self.embedding(tokens)
+        for index in range(self.spec.num_layers):
+            hidden = hidden + self.layer_delta(index, hidden, rotary, store, key_mask)
+        return self.logits(hidden)

@@ -1,0 +1,109 @@
+"""The contract of a cache policy: read the state, say which positions to refresh."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
+
+from torch import Tensor
+
+from core.config import GenerationConfig, check_field_types
+from core.models.spec import ModelSpec
+from core.sampling import Proposal
+from core.state import DecodeState
+
+
+class LayerView(Protocol):
+    """What a per-layer policy may look at before layer `index` runs."""
+
+    def values(self) -> Tensor:
+        """Cached value vectors of every position, [B, G, L, D]."""
+        ...
+
+    def fresh_values(self) -> Tensor:
+        """Value vectors of every position computed from this layer's input, [B, G, L, D]."""
+        ...
+
+    def store_values(self, values: Tensor, where: Tensor) -> None:
+        """Overwrite cached value vectors where bool [B, L] says so."""
+        ...
+
+
+PerLayer = Callable[[int, LayerView], Tensor]
+OnRows = Callable[[int, Tensor, Tensor], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one step should compute.
+
+    refresh: bool [B, L], positions whose K/V are recomputed (the engine adds the rows that predict the
+    targets and drops padding and idle slots).
+    reason: int64 [B], an index into the policy's REASONS, read off with the step's one host copy.
+    decode: bool [B, L], narrows this step's targets; None is every masked position of the window.
+    visible: bool [N, B, L], keys that may be attended at each layer; None is every valid one.
+    per_layer: called before each layer, returns the rows bool [B, L] that this layer recomputes; the rest
+    keep their cached increments. on_attention: called after each layer's attention with its index, the
+    weights [B, H, R, L] (0 on padding) and the rows int [B, R] (surplus entries equal L).
+    """
+
+    refresh: Tensor
+    reason: Tensor
+    decode: Tensor | None = None
+    visible: Tensor | None = None
+    per_layer: PerLayer | None = None
+    on_attention: OnRows | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one step committed. committed: bool [B, L]; proposal: in target space (see Proposal)."""
+
+    committed: Tensor
+    proposal: Proposal
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Base of every policy's config: plain typed fields, checked on construction."""
+
+    def __post_init__(self) -> None:
+        check_field_types(self)
+        self.check()
+
+    def check(self) -> None:
+        """Raise ValueError for a value outside its range."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+class CachePolicy:
+    """Base of every policy. Subclasses keep per-slot tensors only and see no model and no K/V storage.
+
+    Class facts: name; Config; lossless, a Config under which the tokens equal those of `none` (None where
+    the method has no such limit); REASONS, the labels of Plan.reason; layerwise, True when plans use
+    per_layer, for the whole run; needs_blocks, True when a sliding window has no meaning for it.
+    """
+
+    name: ClassVar[str]
+    Config: ClassVar[type[PolicyConfig]] = PolicyConfig
+    lossless: ClassVar[PolicyConfig | None] = None
+    REASONS: ClassVar[tuple[str, ...]]
+    layerwise: ClassVar[bool] = False
+    needs_blocks: ClassVar[bool] = False
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    def start(self, state: DecodeState, spec: ModelSpec, generation: GenerationConfig) -> None:
+        """A run begins: allocate per-slot tensors for the state's B and L."""
+
+    def reset(self, state: DecodeState, slots: Tensor) -> None:
+        """New sequences in these slots, bool [B]: forget their predecessors."""
+
+    def plan(self, state: DecodeState) -> Plan:
+        """Say what the coming step computes. The engine refreshes all of a sequence at its step 0."""
+        raise NotImplementedError
+
+    def observe(self, state: DecodeState, outcome: Outcome) -> None:
+        """Hear what was committed; the state still shows the step that did it."""
