@@ -106,6 +106,7 @@ class DecodeState:
         self.decoded_at[slot, self.prompt_len :] = NOT_YET
         self.active[slot] = True
         self.step[slot] = 0
+        self.block_step[slot] = 0
         self.block_start[slot] = -1
         self._find_window()
 
@@ -128,12 +129,12 @@ class DecodeState:
             start = self.window.int().argmax(dim=1)
             last = self.tokens.shape[1] - self.window.flip(1).int().argmax(dim=1)
             self.block_start, self.block_stop = start, last
-            self.block_is_new = self.active & (self.step == 0)
         else:
             first = masked.int().argmax(dim=1)
             offset = (first - self.prompt_len) // self.block_length * self.block_length
             start = torch.where(masked.any(dim=1), self.prompt_len + offset, before)
             self.block_start, self.block_stop = start, start + self.block_length
-            self.block_is_new = self.active & (start != before)
+            self.block_step = torch.where(start != before, 0, self.block_step)
             self.window = masked & self.in_block
-        self.block_step = torch.where(self.block_is_new, 0, self.block_step)
+        # Not `start != before`: admitting one sequence must not age its neighbours' new blocks.
+        self.block_is_new = self.active & (self.block_step == 0)
