@@ -1,0 +1,102 @@
+"""GenerationConfig and policy configs: what is refused, and whether the sentence names the field."""
+
+import math
+
+import pytest
+
+from core import POLICIES, GenerationConfig, create_policy
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("gen_length", 0),
+        ("gen_length", 16.0),
+        ("gen_length", True),
+        ("block_length", 0),
+        ("block_length", 48),
+        ("unmask", "luck"),
+        ("threshold", 1.5),
+        ("threshold", math.nan),
+        ("threshold", "0.9"),
+        ("steps", 0),
+        ("steps", 129),
+        ("factor", 0.0),
+        ("entropy_bound", -0.1),
+        ("window", "round"),
+        ("temperature", -1.0),
+        ("temperature", math.inf),
+        ("top_k", 0),
+        ("top_p", 0.0),
+        ("cfg_scale", -1.0),
+        ("eos", "maybe"),
+        ("seed", -1),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=field) as caught:
+        GenerationConfig(**{"gen_length": 128, "block_length": 32, field: value})
+    assert str(value) in str(caught.value)
+
+
+def test_steps_must_spread_evenly_over_blocks() -> None:
+    GenerationConfig(gen_length=32, block_length=8, unmask="quota", steps=12)
+    with pytest.raises(ValueError, match="steps"):
+        GenerationConfig(gen_length=32, block_length=8, unmask="quota", steps=10)
+
+
+def test_an_int_stands_for_a_float() -> None:
+    assert GenerationConfig(threshold=1).threshold == 1
+
+
+def test_configs_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        GenerationConfig().seed = 3  # type: ignore[misc]
+
+
+def test_to_dict_makes_the_same_config_again() -> None:
+    config = GenerationConfig(gen_length=16, block_length=8, unmask="quota", steps=4, seed=5)
+    assert GenerationConfig(**config.to_dict()) == config
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policy_defaults_are_valid_and_round_trip(name: str) -> None:
+    policy = create_policy(name)
+    assert isinstance(policy, POLICIES[name])
+    assert policy.name == name
+    assert create_policy(name, **policy.config.to_dict()).config == policy.config
+    assert policy.REASONS[0] == "first step"
+
+
+def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="entrpy") as caught:
+        create_policy("entrpy")
+    assert all(name in str(caught.value) for name in POLICIES)
+
+
+def test_an_unknown_policy_setting_is_refused() -> None:
+    with pytest.raises(ValueError, match="entropy_treshold"):
+        create_policy("entropy", entropy_treshold=1.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("entropy_threshold", math.nan),
+        ("entropy_threshold", "high"),
+        ("entropy_threshold", None),
+        ("recent", -1),
+        ("recent", 2.5),
+        ("scope", "all"),
+        ("refresh_on_block_start", 1),
+        ("max_partial_run", 0),
+    ],
+)
+def test_a_bad_entropy_setting_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=field):
+        create_policy("entropy", **{field: value})
+
+
+@pytest.mark.parametrize("tau", [-1, 0.0, 3, math.inf, -math.inf])
+def test_every_number_is_an_entropy_threshold(tau: float) -> None:
+    assert create_policy("entropy", entropy_threshold=tau).config.entropy_threshold == tau
