@@ -1,0 +1,35 @@
+"""EntropyScope's engine: masked diffusion language models under exchangeable KV-cache policies.
+
+Dimension letters: B sequences (slots), L canvas positions, R rows computed this step, T targets,
+N layers, H heads, G key/value heads, D head dimension, d model dimension, V vocabulary.
+"""
+
+from core.config import GenerationConfig
+from core.engine import generate, stream
+from core.events import Event, Generation, Request, RunFinished, RunStarted, StepEvent
+from core.models.language_model import LanguageModel
+from core.models.loading import load_model
+from core.models.spec import ModelSpec
+from core.policies import POLICIES, CachePolicy, create_policy
+from core.probes import Probe
+from core.unmask import UNMASK_RULES
+
+__all__ = [
+    "POLICIES",
+    "UNMASK_RULES",
+    "CachePolicy",
+    "Event",
+    "Generation",
+    "GenerationConfig",
+    "LanguageModel",
+    "ModelSpec",
+    "Probe",
+    "Request",
+    "RunFinished",
+    "RunStarted",
+    "StepEvent",
+    "create_policy",
+    "generate",
+    "load_model",
+    "stream",
+]

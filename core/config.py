@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 
 WINDOWS = ("block", "sliding")
 EOS_RULES = ("allow", "last", "never")
+ORDERS = ("confidence", "density")
 
 
 def require(condition: bool, field: str, got: object, allowed: str) -> None:
@@ -43,6 +44,8 @@ class GenerationConfig:
     default) is one token a step. factor: Fast-dLLM's factor f. entropy_bound: EB-Sampler's gamma in nats
     (arXiv 2505.24857). kl_threshold and kl_history: KLASS (arXiv 2511.05664), with `threshold` as its
     confidence.
+    order: which proposals count as best, by `confidence` or by confidence times certainty `density`
+    (d2Cache, arXiv 2509.23094), a decoding order apart from any cache.
     temperature: 0 is greedy; otherwise tokens are sampled from softmax(logits / temperature), cut to
     top_k and top_p where given. Confidence and entropy always describe the raw distribution.
     cfg_scale: LLaDA's classifier-free guidance, uncond + (scale + 1)(cond - uncond); 0 is off.
@@ -62,6 +65,7 @@ class GenerationConfig:
     kl_threshold: float = 0.01
     kl_history: int = 2
     window: str = "block"
+    order: str = "confidence"
     temperature: float = 0.0
     top_k: int | None = None
     top_p: float | None = None
@@ -98,6 +102,7 @@ class GenerationConfig:
         require(self.kl_threshold >= 0, "kl_threshold", self.kl_threshold, "a number from 0 up")
         require(self.kl_history >= 1, "kl_history", self.kl_history, "an integer of at least 1")
         require(self.window in WINDOWS, "window", self.window, ", ".join(WINDOWS))
+        require(self.order in ORDERS, "order", self.order, ", ".join(ORDERS))
         require(
             0 <= self.temperature < math.inf, "temperature", self.temperature, "a finite number from 0 up"
         )

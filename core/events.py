@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt of a run. `text` is None where token ids were given."""
+    """One prompt of a run; `text` is None where token ids were given."""
 
     index: int
     prompt_ids: tuple[int, ...]
@@ -37,7 +37,7 @@ class Generation:
 
     tokens: gen_length ids; after stop_at_eos the undecoded rest is end-of-text and decoded_at is -1 there.
     decoded_at: the step at which each was committed. text: decoded up to the first end-of-text, or None
-    without a tokenizer. complete: False where the run was cut short (masks are left in tokens).
+    without a tokenizer.
     """
 
     request: Request
@@ -45,7 +45,6 @@ class Generation:
     decoded_at: tuple[int, ...]
     num_steps: int
     text: str | None
-    complete: bool
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from core.state import DecodeState
 
 
 class Probe(Protocol):
-    """Called after each step's commit with the canvas that the forward saw still at hand.
+    """Called once a step, after the forward and before its commit.
 
-    `inputs` [B, L] are the tokens of this step's forward (before the commit) and `rows` bool [B, L] the
-    positions whose K/V it wrote in any layer. Must not write to state or cache; its time is not counted.
+    `state` is the canvas exactly as the forward saw it; `cache` holds what the forward left behind (with
+    classifier-free guidance its slots B..2B-1 are the unconditional copies); `refreshed` int [B, L] is
+    the number of layers that recomputed each position. Must not write to any of them. Returned arrays
+    have the leading axis B. Its time is in none of the step's seconds.
     """
 
     def measure(
-        self, state: DecodeState, cache: KVCache, inputs: Tensor, rows: Tensor
+        self, state: DecodeState, cache: KVCache, refreshed: Tensor
     ) -> dict[str, np.ndarray]: ...

@@ -23,8 +23,8 @@ class LayerView(Protocol):
         """Value vectors of every position computed from this layer's input, [B, G, L, D]."""
         ...
 
-    def store_values(self, values: Tensor, where: Tensor) -> None:
-        """Overwrite cached value vectors where bool [B, L] says so."""
+    def store_fresh_values(self, where: Tensor) -> None:
+        """Put the fresh value vectors into the cache where bool [B, L] says so."""
         ...
 
 
@@ -38,7 +38,8 @@ class Plan:
 
     refresh: bool [B, L], positions whose K/V are recomputed (the engine adds the rows that predict the
     targets and drops padding and idle slots).
-    reason: int64 [B], an index into the policy's REASONS, read off with the step's one host copy.
+    reason: int64 [B], an index into the policy's REASONS, read off with the step's one host copy;
+    REASONS[0] is always "first step", which the engine fills in itself.
     decode: bool [B, L], narrows this step's targets; None is every masked position of the window.
     visible: bool [N, B, L], keys that may be attended at each layer; None is every valid one.
     per_layer: called before each layer, returns the rows bool [B, L] that this layer recomputes; the rest
@@ -56,10 +57,16 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one step committed. committed: bool [B, L]; proposal: in target space (see Proposal)."""
+    """What one step did.
+
+    committed: bool [B, T] and proposal: in target space (see Proposal). full: bool [B], sequences of
+    which every valid position was recomputed in every layer; refreshed: int [B, L], layers recomputed.
+    """
 
     committed: Tensor
     proposal: Proposal
+    full: Tensor
+    refreshed: Tensor
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,10 @@ class CachePolicy:
         """New sequences in these slots, bool [B]: forget their predecessors."""
 
     def plan(self, state: DecodeState) -> Plan:
-        """Say what the coming step computes. The engine refreshes all of a sequence at its step 0."""
+        """Say what the coming step computes; idempotent, since admitting a request asks again.
+
+        At a sequence's step 0 the engine refreshes all of it whatever the plan says.
+        """
         raise NotImplementedError
 
     def observe(self, state: DecodeState, outcome: Outcome) -> None:

@@ -1,0 +1,266 @@
+"""Denoiser: B slots on one canvas; admit requests into them and take denoising steps, all on the device."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core.cache import DeltaCache, KVCache
+from core.config import GenerationConfig
+from core.forward import OnRowAttention, forward_layerwise, forward_rows
+from core.models.language_model import LanguageModel
+from core.policies.base import CachePolicy, Outcome, Plan
+from core.probes import Probe
+from core.rows import gather_rows, round_up, row_index, to_rows
+from core.sampling import GumbelNoise, Proposal, propose
+from core.state import DecodeState
+from core.timing import Stopwatch
+from core.unmask import UNMASK_RULES, certainty_density, rank
+
+
+@dataclass(frozen=True)
+class Task:
+    """The coming step, on the device: the plan limited to active, valid positions.
+
+    rows, targets: bool [B, L]; reason: int [B]; counts: int64 [2], the largest row and target counts.
+    """
+
+    plan: Plan
+    rows: Tensor
+    targets: Tensor
+    reason: Tensor
+    counts: Tensor
+
+
+@dataclass(frozen=True)
+class StepCopy:
+    """What one step left on the host, numpy. Target-space arrays [B, T], refreshed [B, L], clocks [B]."""
+
+    positions: np.ndarray
+    token: np.ndarray
+    confidence: np.ndarray
+    entropy: np.ndarray
+    committed: np.ndarray
+    refreshed: np.ndarray
+    step: np.ndarray
+    block: np.ndarray
+    reason: np.ndarray
+    full: np.ndarray
+    finished: np.ndarray
+    seconds: dict[str, float]
+    measurements: dict[str, np.ndarray]
+
+
+class Denoiser:
+    """Owns the state, the buffers and the order of one denoising step."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        config: GenerationConfig,
+        policy: CachePolicy,
+        num_slots: int,
+        prompt_length: int,
+        probes: Sequence[Probe] = (),
+        row_bucket: int | None = None,
+    ) -> None:
+        spec, device = model.spec, model.device
+        self.model, self.config, self.policy, self.probes = model, config, policy, probes
+        # A handful of row counts keeps CUDA kernels (and graphs) warm; a CPU gains nothing from padding.
+        self.row_bucket = row_bucket or (32 if device.type == "cuda" else 1)
+        self.state = DecodeState.empty(
+            num_slots,
+            prompt_length,
+            config.gen_length,
+            config.block_length,
+            config.window == "sliding",
+            spec.pad_token_id,
+            device,
+        )
+        self.length = prompt_length + config.gen_length
+        self.copies = 2 if config.cfg_scale > 0 else 1
+        buffers = (spec, self.copies * num_slots, self.length, device, model.dtype)
+        self.cache = KVCache(*buffers)
+        self.deltas = DeltaCache(*buffers) if policy.layerwise else None
+        self.rule = UNMASK_RULES[config.unmask](config)
+        self.noise = GumbelNoise(num_slots, device) if config.temperature > 0 else None
+        self.padded = [False] * num_slots
+        self.watch = Stopwatch(device)
+        policy.start(self.state, spec, config)
+        self.task: Task | None = None
+        self.num_rows = self.num_targets = 0
+
+    def admit(self, requests: dict[int, list[int]]) -> None:
+        """Put prompts into slots (slot -> ids) and plan the coming step anew; one host copy."""
+        self.watch.start()
+        slots = torch.zeros_like(self.state.active)
+        for slot, prompt_ids in requests.items():
+            spec = self.model.spec
+            self.state.admit(slot, prompt_ids, spec.mask_token_id, spec.pad_token_id)
+            self.padded[slot] = len(prompt_ids) < self.state.prompt_len
+            slots[slot] = True
+            if self.noise is not None:
+                self.noise.reset(slot, self.config.seed)
+        self.policy.reset(self.state, slots)
+        self.rule.reset(slots)
+        self.task = self._prepare()
+        self.num_rows, self.num_targets = self.task.counts.tolist()
+        self.watch.lap("plan")
+
+    def step(self) -> StepCopy:
+        """One denoising step of every active slot."""
+        assert self.task is not None, "admit a request first"
+        task, state, watch = self.task, self.state, self.watch
+        watch.start()
+        targets = to_rows(task.targets, self.num_targets)
+        hidden, refreshed = self._forward(task, targets)
+        logits = self._guided(self.model.backbone.logits(hidden))
+        watch.lap("forward")
+        proposal = self._propose(logits, targets)
+        chosen = self.rule.select(proposal, state) & proposal.valid
+        stuck = ~chosen.any(dim=1, keepdim=True)
+        chosen = chosen | (stuck & (rank(proposal.score) == 0) & proposal.valid)
+        watch.lap("decode")
+        measurements = {
+            name: array
+            for probe in self.probes
+            for name, array in probe.measure(state, self.cache, refreshed).items()
+        }
+        watch.start()
+        clocks = [state.step, (state.block_start - state.prompt_len) // self.config.block_length]
+        self._commit(proposal, chosen)
+        full = ((refreshed == self.model.spec.num_layers) | ~state.valid).all(dim=1) & state.active
+        finished = self._finished()
+        watch.lap("decode")
+        self.policy.observe(state, Outcome(chosen, proposal, full, refreshed))
+        state.active = state.active & ~finished
+        state.advance()
+        self.task = self._prepare()
+        watch.lap("plan")
+        grids = [proposal.positions, proposal.token, proposal.confidence, proposal.entropy, chosen]
+        host = self._to_host([*grids, refreshed, *clocks, task.reason, full, finished, self.task.counts])
+        watch.lap("decode")
+        self.num_rows, self.num_targets = (int(count) for count in host.pop())
+        return StepCopy(*host, seconds=watch.read(), measurements=measurements)
+
+    def _prepare(self) -> Task:
+        state = self.state
+        plan = self.policy.plan(state)
+        targets = state.window
+        if plan.decode is not None:
+            narrowed = state.window & plan.decode
+            # A plan that leaves a sequence no target would stop it for ever.
+            targets = torch.where(narrowed.any(dim=1, keepdim=True), narrowed, state.window)
+        first = (state.step == 0)[:, None]
+        rows = plan.refresh | first | self.model.backbone.source(targets)
+        rows = rows & state.valid & state.active[:, None]
+        counts = torch.stack((rows.sum(dim=1).max(), targets.sum(dim=1).max()))
+        return Task(plan, rows, targets, torch.where(state.step == 0, 0, plan.reason), counts)
+
+    def _forward(self, task: Task, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Hidden states [B', T, d] that predict the targets, and layers recomputed per position [B, L]."""
+        state, plan, copies = self.state, task.plan, self.copies
+        backbone = self.model.backbone
+        tokens, positions = self._inputs(), state.positions.repeat(copies, 1)
+        sources = (targets - self.model.spec.logit_shift).clamp(min=0).repeat(copies, 1)
+        masks = self._key_masks(plan)
+        watcher = None
+        if plan.on_attention is not None:
+            callback = self._timed(plan.on_attention)
+            watcher = OnRowAttention(callback, len(state.active), self.length)
+        if plan.per_layer is None:
+            num_rows = round_up(self.num_rows, self.row_bucket, self.length)
+            rows = to_rows(task.rows, num_rows).repeat(copies, 1)
+            hook = watcher.at(rows) if watcher else None
+            hidden = forward_rows(backbone, tokens, positions, rows, self.cache, masks, hook)
+            index = row_index(rows, sources, self.length)
+            return gather_rows(hidden, index), task.rows * self.model.spec.num_layers
+        assert self.deltas is not None, "a policy with per_layer must say layerwise"
+        allowed = state.valid & state.active[:, None]
+        forced = (state.step == 0)[:, None].expand_as(allowed)
+        hidden, refreshed = forward_layerwise(
+            backbone,
+            tokens,
+            positions,
+            self.cache,
+            self.deltas,
+            self._timed(plan.per_layer),
+            allowed,
+            forced,
+            masks,
+            watcher,
+        )
+        return gather_rows(hidden, sources), refreshed
+
+    def _inputs(self) -> Tensor:
+        tokens = self.state.tokens
+        if self.copies == 1:
+            return tokens
+        prompt = self.state.columns < self.state.prompt_len
+        return torch.cat((tokens, tokens.masked_fill(prompt, self.model.spec.mask_token_id)))
+
+    def _key_masks(self, plan: Plan) -> list[Tensor | None]:
+        num_layers = self.model.spec.num_layers
+        valid = self.state.valid
+        if plan.visible is None:
+            mask = valid.repeat(self.copies, 1)[:, None, None] if any(self.padded) else None
+            return [mask] * num_layers
+        return [(seen & valid).repeat(self.copies, 1)[:, None, None] for seen in plan.visible]
+
+    def _timed(self, callback: Callable[..., Any]) -> Callable[..., Any]:
+        """A policy's callback inside the forward, its seconds charged to `plan`."""
+
+        def timed(*args: Any) -> Any:
+            self.watch.lap("forward")
+            result = callback(*args)
+            self.watch.lap("plan")
+            return result
+
+        return timed
+
+    def _guided(self, logits: Tensor) -> Tensor:
+        if self.copies == 1:
+            return logits
+        conditional, unconditional = logits.float().chunk(2)
+        return unconditional + (self.config.cfg_scale + 1) * (conditional - unconditional)
+
+    def _propose(self, logits: Tensor, targets: Tensor) -> Proposal:
+        spec, state, gumbel, weight = self.model.spec, self.state, None, None
+        if self.noise is not None:
+            gumbel = self.noise.draw(state.window, targets, self.config.block_length, spec.vocab_size)
+        if self.config.order == "density":
+            weight = gather_rows(certainty_density(state), targets)
+        valid = targets < self.length
+        return propose(
+            logits, targets, valid, self.config, spec.mask_token_id, spec.eos_token_ids, gumbel, weight
+        )
+
+    def _commit(self, proposal: Proposal, chosen: Tensor) -> None:
+        shape = (chosen.shape[0], self.length + 1)
+        tokens = torch.zeros(shape, dtype=torch.long, device=chosen.device)
+        tokens.scatter_(1, proposal.positions, proposal.token)
+        committed = torch.zeros(shape, dtype=torch.bool, device=chosen.device)
+        committed.scatter_(1, proposal.positions, chosen)
+        self.state.commit(committed[:, : self.length], tokens[:, : self.length])
+
+    def _finished(self) -> Tensor:
+        """Active sequences that end with this step, bool [B]."""
+        state, masked = self.state, self.state.masked
+        done = ~masked.any(dim=1)
+        if self.config.stop_at_eos:
+            eos = torch.tensor(self.model.spec.eos_token_ids, device=masked.device)
+            generated = state.columns >= state.prompt_len
+            ended = torch.isin(state.tokens, eos) & generated & ~masked
+            before = ended.int().argmax(dim=1) < masked.int().argmax(dim=1)
+            done = done | (ended.any(dim=1) & before)
+        return done & state.active
+
+    def _to_host(self, tensors: list[Tensor]) -> list[np.ndarray]:
+        """The step's only synchronisation: everything in one float32 copy (ids stay below 2**24)."""
+        packed = torch.cat([tensor.reshape(-1).float() for tensor in tensors]).cpu().numpy()
+        ends = np.cumsum([tensor.numel() for tensor in tensors])[:-1]
+        pieces = np.split(packed, ends)
+        return [piece.reshape(t.shape) for piece, t in zip(pieces, tensors, strict=True)]

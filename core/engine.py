@@ -1,0 +1,180 @@
+"""stream and generate: prompts in, a stream of frozen events or the finished generations out."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from core.config import GenerationConfig
+from core.denoiser import Denoiser, StepCopy
+from core.events import Event, Generation, Request, RunFinished, RunStarted, StepEvent
+from core.models.language_model import LanguageModel
+from core.policies.base import CachePolicy
+from core.probes import Probe
+
+Prompt = str | Sequence[int]
+
+
+def stream(
+    model: LanguageModel,
+    prompts: Sequence[Prompt],
+    config: GenerationConfig,
+    policy: CachePolicy,
+    probes: Sequence[Probe] = (),
+    *,
+    slots: int | None = None,
+    row_bucket: int | None = None,
+) -> Iterator[Event]:
+    """Denoise prompts together and yield RunStarted, one StepEvent a step, RunFinished.
+
+    prompts: text or token ids; left-padded onto one canvas. slots: how many are denoised at a time (all
+    by default); the rest enter as others finish. row_bucket: row counts are rounded up to a multiple of it
+    (32 on CUDA, 1 on a CPU). A request's tokens do not depend on its neighbours. Closing the iterator
+    stops the run after the current step. Raises ValueError before any work for input that can't run.
+    """
+    if isinstance(prompts, str) or not len(prompts):
+        raise ValueError(f"prompts is {prompts!r}; allowed: a list of at least one prompt")
+    if slots is not None and slots < 1:
+        raise ValueError(f"slots is {slots}; allowed: at least 1")
+    if policy.needs_blocks and config.window != "block":
+        raise ValueError(f"policy {policy.name} works block by block; window is {config.window!r}")
+    requests = [_request(model, index, prompt, config) for index, prompt in enumerate(prompts)]
+    prompt_length = max(len(request.prompt_ids) for request in requests)
+    num_slots = min(slots or len(requests), len(requests))
+    started = RunStarted(
+        requests=tuple(requests),
+        canvas_length=prompt_length + config.gen_length,
+        prompt_length=prompt_length,
+        model=model.facts(),
+        policy=policy.name,
+        policy_config=policy.config.to_dict(),
+        generation=config.to_dict(),
+    )
+    denoiser = Denoiser(model, config, policy, num_slots, prompt_length, probes, row_bucket)
+    return _run(denoiser, started)
+
+
+def generate(
+    model: LanguageModel,
+    prompts: Sequence[Prompt],
+    config: GenerationConfig,
+    policy: CachePolicy,
+    probes: Sequence[Probe] = (),
+    *,
+    slots: int | None = None,
+    row_bucket: int | None = None,
+) -> list[Generation]:
+    """Run `stream` to its end; one Generation a prompt, in order."""
+    finished: list[Generation] = []
+    for event in stream(model, prompts, config, policy, probes, slots=slots, row_bucket=row_bucket):
+        if isinstance(event, RunFinished):
+            finished = list(event.generations)
+    return finished
+
+
+def _request(model: LanguageModel, index: int, prompt: Prompt, config: GenerationConfig) -> Request:
+    try:
+        ids = model.encode(prompt)
+    except ValueError as error:
+        raise ValueError(f"prompt {index}: {error}") from error
+    total, limit = len(ids) + config.gen_length, model.spec.max_positions
+    if total > limit:
+        raise ValueError(
+            f"prompt {index} has {len(ids)} tokens; with gen_length {config.gen_length} that is {total}, "
+            f"over the model's context of {limit}"
+        )
+    return Request(index, tuple(ids), prompt if isinstance(prompt, str) else None)
+
+
+# The decorator, not a `with` block: the block would leave inference mode on in the consumer.
+@torch.inference_mode()
+def _run(denoiser: Denoiser, started: RunStarted) -> Iterator[Event]:
+    yield started
+    ledger = Ledger(denoiser, started)
+    ledger.fill_slots()
+    while ledger.busy:
+        event = ledger.record(denoiser.step())
+        ledger.fill_slots()
+        yield event
+    yield RunFinished(tuple(ledger.generations[request.index] for request in started.requests))
+
+
+class Ledger:
+    """The host's side of a run: which slot works on which request, and what each has decoded."""
+
+    def __init__(self, denoiser: Denoiser, started: RunStarted) -> None:
+        self.denoiser, self.model = denoiser, denoiser.model
+        self.waiting = deque(started.requests)
+        self.slots: list[Request | None] = [None] * denoiser.state.tokens.shape[0]
+        shape = (len(self.slots), denoiser.config.gen_length)
+        self.tokens = np.zeros(shape, dtype=np.int64)
+        self.decoded_at = np.full(shape, -1, dtype=np.int64)
+        self.generations: dict[int, Generation] = {}
+
+    @property
+    def busy(self) -> bool:
+        return any(self.slots)
+
+    def fill_slots(self) -> None:
+        """Admit waiting requests into free slots."""
+        admitted = {}
+        for slot, current in enumerate(self.slots):
+            if current is None and self.waiting:
+                request = self.slots[slot] = self.waiting.popleft()
+                self.tokens[slot] = self.model.spec.mask_token_id
+                self.decoded_at[slot] = -1
+                admitted[slot] = list(request.prompt_ids)
+        if admitted:
+            self.denoiser.admit(admitted)
+
+    def record(self, copy: StepCopy) -> StepEvent:
+        """The step's event; finished slots are freed."""
+        length = self.denoiser.length
+        positions = copy.positions.astype(np.int64)
+
+        def spread(values: np.ndarray, empty: float, dtype: type) -> np.ndarray:
+            grid = np.full((len(self.slots), length + 1), empty, dtype=dtype)
+            np.put_along_axis(grid, positions, values.astype(dtype), axis=1)
+            return grid[:, :length]
+
+        tokens = spread(np.where(positions < length, copy.token, -1), -1, np.int64)
+        committed = spread(copy.committed, 0, np.bool_)
+        steps = copy.step.astype(np.int64)
+        generated = committed[:, self.denoiser.state.prompt_len :]
+        self.tokens = np.where(generated, tokens[:, self.denoiser.state.prompt_len :], self.tokens)
+        self.decoded_at = np.where(generated, steps[:, None], self.decoded_at)
+        busy = [request.index if request else -1 for request in self.slots]
+        finished = tuple(self._finish(slot, steps[slot]) for slot in np.flatnonzero(copy.finished))
+        return StepEvent(
+            request=np.array(busy),
+            step=steps,
+            block=copy.block.astype(np.int64),
+            full=copy.full.astype(bool),
+            reason=tuple(self.denoiser.policy.REASONS[int(code)] for code in copy.reason),
+            targets=spread(positions < length, 0, np.bool_),
+            committed=committed,
+            tokens=tokens,
+            confidence=spread(copy.confidence, np.nan, np.float32),
+            entropy=spread(copy.entropy, np.nan, np.float32),
+            refreshed=copy.refreshed.astype(np.int64),
+            seconds=copy.seconds,
+            measurements=copy.measurements,
+            finished=finished,
+        )
+
+    def _finish(self, slot: int, step: int) -> Generation:
+        request = self.slots[slot]
+        assert request is not None
+        undecoded = self.decoded_at[slot] < 0
+        tokens = np.where(undecoded, self.model.spec.eos_token_ids[0], self.tokens[slot])
+        generation = Generation(
+            request=request,
+            tokens=tuple(tokens.tolist()),
+            decoded_at=tuple(self.decoded_at[slot].tolist()),
+            num_steps=int(step) + 1,
+            text=self.model.decode(tokens.tolist()),
+        )
+        self.slots[slot] = None
+        self.generations[request.index] = generation
+        return generation

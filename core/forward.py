@@ -1,0 +1,114 @@
+"""One pass of the transformer over the rows that a plan asks for."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from core.cache import DeltaCache, KVCache, RowStore
+from core.models.transformer import OnAttention, Rotary, Transformer
+from core.policies.base import OnRows, PerLayer
+from core.rows import gather_rows, to_rows
+
+KeyMasks = Sequence[Tensor | None]
+
+
+def forward_rows(
+    model: Transformer,
+    tokens: Tensor,
+    positions: Tensor,
+    rows: Tensor,
+    cache: KVCache,
+    key_masks: KeyMasks,
+    on_attention: OnAttention | None = None,
+) -> Tensor:
+    """Final hidden states [B, R, d] of rows int [B, R]; their K/V are written in place, no others.
+
+    tokens, positions: int [B, L]. key_masks: one a layer, bool [B, 1, 1, L] or None (see layer_delta).
+    """
+    hidden = model.embedding(gather_rows(tokens, rows))
+    rotary = model.rotary(gather_rows(positions, rows))
+    store = RowStore(cache, rows)
+    for layer in range(model.spec.num_layers):
+        hidden = hidden + model.layer_delta(layer, hidden, rotary, store, key_masks[layer], on_attention)
+    return hidden
+
+
+class OnRowAttention:
+    """Hands a plan's on_attention the conditional sequences' weights with surplus rows zeroed."""
+
+    def __init__(self, callback: OnRows, batch: int, length: int) -> None:
+        self.callback, self.batch, self.length = callback, batch, length
+
+    def at(self, rows: Tensor) -> OnAttention:
+        rows = rows[: self.batch]
+        real = (rows < self.length)[:, None, :, None]
+
+        def hand_over(layer: int, weights: Tensor) -> None:
+            # Rows that only pad the batch would make a decision depend on its neighbours.
+            self.callback(layer, weights[: self.batch] * real, rows)
+
+        return hand_over
+
+
+class CachedLayer:
+    """LayerView of one layer before it runs; see core.policies.base. B counts conditional sequences."""
+
+    def __init__(self, model: Transformer, index: int, hidden: Tensor, cache: KVCache, batch: int) -> None:
+        self.model, self.index, self.hidden = model, index, hidden
+        self.cache, self.batch = cache, batch
+        self._fresh: Tensor | None = None
+
+    def values(self) -> Tensor:
+        return self.cache.read(self.index)[1][: self.batch]
+
+    def fresh_values(self) -> Tensor:
+        if self._fresh is None:
+            self._fresh = self.model.layers[self.index].values(self.hidden)
+        return self._fresh[: self.batch]
+
+    def store_fresh_values(self, where: Tensor) -> None:
+        self.fresh_values()
+        cached = self.cache.read(self.index)[1]
+        chosen = where.repeat(cached.shape[0] // self.batch, 1)[:, None, :, None]
+        cached.copy_(torch.where(chosen, self._fresh, cached))
+
+
+def forward_layerwise(
+    model: Transformer,
+    tokens: Tensor,
+    positions: Tensor,
+    cache: KVCache,
+    deltas: DeltaCache,
+    per_layer: PerLayer,
+    allowed: Tensor,
+    forced: Tensor,
+    key_masks: KeyMasks,
+    on_attention: OnRowAttention | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Final hidden states [B, L, d] of every position, and layers recomputed per position, int [B, L].
+
+    Each layer recomputes the rows that `per_layer` returns, and all `forced` ones, within `allowed`
+    (bool [B', L], the conditional sequences); every other position adds its cached increment. The row
+    count depends on data: one host sync a layer, the price of such a method.
+    """
+    batch, length = allowed.shape
+    copies = tokens.shape[0] // batch
+    hidden = model.embedding(tokens)
+    refreshed = torch.zeros(batch, length, dtype=torch.long, device=tokens.device)
+    for layer in range(model.spec.num_layers):
+        wanted = per_layer(layer, CachedLayer(model, layer, hidden, cache, batch))
+        active = ((wanted | forced) & allowed).repeat(copies, 1)
+        num_rows = int(active.sum(dim=1).max())
+        if num_rows:
+            rows = to_rows(active, num_rows)
+            rotary: Rotary = model.rotary(gather_rows(positions, rows))
+            callback = on_attention.at(rows) if on_attention else None
+            increment = model.layer_delta(
+                layer, gather_rows(hidden, rows), rotary, RowStore(cache, rows), key_masks[layer], callback
+            )
+            hidden = hidden + deltas.update(layer, rows, increment)
+        else:
+            hidden = hidden + deltas.increments[layer, :, :length]
+        refreshed += active[:batch]
+    return hidden, refreshed

@@ -1,0 +1,99 @@
+"""LanguageModel: weights, spec and tokenizer of one dLLM, as the engine and the analyses use it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.models.spec import ModelSpec
+from core.models.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A loaded model. tokenizer is a transformers tokenizer, or None: then prompts are token ids."""
+
+    ref: str
+    spec: ModelSpec
+    backbone: Transformer
+    tokenizer: Any | None
+
+    @property
+    def device(self) -> torch.device:
+        return self.backbone.embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.backbone.embedding.weight.dtype
+
+    def facts(self) -> dict[str, Any]:
+        """What a trace says of the model: plain values only."""
+        spec = self.spec
+        return {
+            "ref": self.ref,
+            "family": spec.family,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "device": str(self.device),
+            "num_layers": spec.num_layers,
+            "hidden_size": spec.hidden_size,
+            "intermediate_size": spec.intermediate_size,
+            "num_heads": spec.num_heads,
+            "num_kv_heads": spec.num_kv_heads,
+            "head_dim": spec.head_dim,
+            "vocab_size": spec.vocab_size,
+            "num_parameters": spec.num_parameters,
+            "mask_token_id": spec.mask_token_id,
+            "eos_token_ids": list(spec.eos_token_ids),
+            "logit_shift": spec.logit_shift,
+        }
+
+    @torch.inference_mode()
+    def full_logits(self, tokens: Tensor | Sequence[Sequence[int]]) -> Tensor:
+        """Raw, unshifted logits [B, L, V] of tokens int [B, L], every position valid, no cache."""
+        return self.backbone(torch.as_tensor(tokens, dtype=torch.long, device=self.device))
+
+    def encode(self, prompt: str | Sequence[int]) -> list[int]:
+        """Token ids of a prompt; text is wrapped in the chat template where the tokenizer has one.
+
+        Raises ValueError for an empty prompt, text without a tokenizer, ids outside the vocabulary and
+        the mask token itself.
+        """
+        if isinstance(prompt, str):
+            if not prompt.strip():
+                raise ValueError("prompt is empty; give some text or token ids")
+            if self.tokenizer is None:
+                raise ValueError(f"model {self.ref} has no tokenizer; give the prompt as token ids")
+            ids = self._encode_text(prompt)
+        else:
+            ids = [int(token) for token in prompt]
+        if not ids:
+            raise ValueError("prompt is empty; give some text or token ids")
+        for token in ids:
+            if not 0 <= token < self.spec.vocab_size:
+                raise ValueError(
+                    f"prompt holds token id {token}; allowed: 0 to {self.spec.vocab_size - 1}"
+                )
+        if self.spec.mask_token_id in ids:
+            raise ValueError(f"prompt holds the mask token {self.spec.mask_token_id}; it can't be a prompt")
+        return ids
+
+    def _encode_text(self, prompt: str) -> list[int]:
+        tokenizer = self.tokenizer
+        assert tokenizer is not None
+        if getattr(tokenizer, "chat_template", None):
+            text = tokenizer.apply_chat_template(
+                [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+            )
+            return list(tokenizer.encode(text, add_special_tokens=False))
+        return list(tokenizer.encode(prompt))
+
+    def decode(self, tokens: Sequence[int]) -> str | None:
+        """Text up to the first end-of-text, special tokens and outer blanks removed; None without tokenizer."""
+        if self.tokenizer is None:
+            return None
+        tokens = list(tokens)
+        ends = [i for i, token in enumerate(tokens) if token in self.spec.eos_token_ids]
+        text = self.tokenizer.decode(tokens[: ends[0]] if ends else tokens, skip_special_tokens=True)
+        return str(text).strip()

@@ -1,0 +1,43 @@
+"""From a boolean mask of positions to padded row indices, and back."""
+
+import torch
+from torch import Tensor
+
+
+def to_rows(mask: Tensor, num_rows: int) -> Tensor:
+    """Positions set in bool [B, L] as int64 [B, num_rows], ascending; surplus entries equal L.
+
+    num_rows must be at least the largest count of a sequence.
+    """
+    length = mask.shape[1]
+    columns = torch.arange(length, device=mask.device)
+    rows = torch.where(mask, columns, length).sort(dim=1).values[:, :num_rows]
+    missing = num_rows - rows.shape[1]
+    return torch.nn.functional.pad(rows, (0, missing), value=length) if missing > 0 else rows
+
+
+def to_mask(rows: Tensor, length: int) -> Tensor:
+    """bool [B, length] of the positions in int [B, R]; surplus entries (== length) are dropped."""
+    mask = torch.zeros(rows.shape[0], length + 1, dtype=torch.bool, device=rows.device)
+    return mask.scatter_(1, rows, True)[:, :length]
+
+
+def row_index(rows: Tensor, positions: Tensor, length: int) -> Tensor:
+    """Where each of `positions` [B, T] stands in `rows` [B, R], int64 [B, T]; 0 for surplus positions."""
+    index = torch.zeros(rows.shape[0], length + 1, dtype=torch.long, device=rows.device)
+    order = torch.arange(rows.shape[1], device=rows.device).expand_as(rows)
+    index.scatter_(1, rows, order)
+    index[:, length] = 0
+    return index.gather(1, positions)
+
+
+def gather_rows(values: Tensor, rows: Tensor) -> Tensor:
+    """values [B, L, ...] at rows [B, R]; surplus entries read the last position."""
+    clamped = rows.clamp(max=values.shape[1] - 1)
+    index = clamped.view(*clamped.shape, *(1,) * (values.dim() - 2))
+    return values.gather(1, index.expand(*clamped.shape, *values.shape[2:]))
+
+
+def round_up(count: int, bucket: int, limit: int) -> int:
+    """count rounded up to a multiple of bucket, at least 1 and at most limit."""
+    return min(max(1, -(-count // bucket) * bucket), limit)

@@ -1,0 +1,46 @@
+"""Stopwatch: exclusive seconds by part of a step, on kernels that may run asynchronously."""
+
+import time
+
+import torch
+
+
+class Stopwatch:
+    """`lap(part)` charges the time since the last lap to a part; `read` sums and restarts.
+
+    On CUDA, laps are events read after the step's one host copy, so timing adds no synchronisation.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.cuda = device.type == "cuda"
+        self.laps: list[tuple[str, float | torch.cuda.Event]] = []
+        self.start()
+
+    def start(self) -> None:
+        """Time from here on belongs to the next lap; anything since the last one is dropped."""
+        self.laps.append(("", self._now()))
+
+    def lap(self, part: str) -> None:
+        self.laps.append((part, self._now()))
+
+    def read(self) -> dict[str, float]:
+        """Seconds by part since the last read; call after the device is known to be done."""
+        seconds: dict[str, float] = {}
+        for (_, begin), (part, end) in zip(self.laps, self.laps[1:], strict=False):
+            if part:
+                seconds[part] = seconds.get(part, 0.0) + self._between(begin, end)
+        self.laps = self.laps[-1:]
+        return seconds
+
+    def _now(self) -> "float | torch.cuda.Event":
+        if not self.cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _between(self, begin: "float | torch.cuda.Event", end: "float | torch.cuda.Event") -> float:
+        if isinstance(begin, float) and isinstance(end, float):
+            return end - begin
+        end.synchronize()
+        return begin.elapsed_time(end) / 1000
