@@ -1,0 +1,46 @@
+"""A policy at its exact limit decodes the tokens of no cache, at the same steps, by every rule."""
+
+import pytest
+
+from core import LanguageModel, create_policy
+from tests.invariants.runs import HEAT, RULES, config, decode, eager_policy, lossless_policy
+from tests.tiny import FAMILIES, PROMPTS
+
+
+@pytest.mark.parametrize("heat", HEAT)
+@pytest.mark.parametrize("rule", RULES)
+def test_lossless_limit_decodes_as_no_cache(
+    model: LanguageModel, policy_name: str, rule: str, heat: str
+) -> None:
+    generation = config(rule, heat)
+    plain = decode(model, PROMPTS[:2], generation, create_policy("none"))
+    cached = decode(model, PROMPTS[:2], generation, lossless_policy(policy_name))
+    assert [run.tokens for run in cached] == [run.tokens for run in plain]
+    assert [run.committed for run in cached] == [run.committed for run in plain]
+
+
+def test_lossless_limit_holds_in_a_sliding_window(model: LanguageModel, policy_name: str) -> None:
+    policy = lossless_policy(policy_name)
+    if policy.needs_blocks:
+        pytest.skip(f"{policy_name} works block by block")
+    generation = config("threshold", window="sliding")
+    plain = decode(model, PROMPTS[:1], generation, create_policy("none"))
+    assert decode(model, PROMPTS[:1], generation, policy)[0].committed == plain[0].committed
+
+
+@pytest.mark.parametrize("heat", HEAT)
+def test_the_runs_compared_are_not_all_alike(models: dict[str, LanguageModel], heat: str) -> None:
+    """The comparison above can fail: rules differ, steps commit one and several, caches change tokens."""
+    outputs, sizes, differs = set(), set(), False
+    for family in FAMILIES:
+        for rule in RULES:
+            run = decode(models[family], PROMPTS[:1], config(rule, heat), create_policy("none"))[0]
+            outputs.add((family, tuple(map(tuple, run.committed))))
+            sizes.update(len(step) for step in run.committed)
+        for name in ("dual", "entropy"):
+            plain = decode(models[family], PROMPTS, config("threshold", heat), create_policy("none"))
+            cached = decode(models[family], PROMPTS, config("threshold", heat), eager_policy(name))
+            differs |= [run.tokens for run in plain] != [run.tokens for run in cached]
+    assert len(outputs) > 2 * len(FAMILIES)
+    assert {1, 2, 3} <= sizes
+    assert differs

@@ -1,0 +1,97 @@
+"""What every step of every run keeps: progress, finality, and numbers only where something was computed."""
+
+import math
+
+import numpy as np
+import pytest
+
+from core import LanguageModel
+from tests.invariants.runs import HEAT, RULES, Run, config, decode, eager_policy
+from tests.tiny import LAYERS, MASK, PROMPTS, SHIFT, VOCAB
+
+
+@pytest.fixture(params=RULES)
+def rule(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=HEAT)
+def heat(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def runs(model: LanguageModel, policy_name: str, rule: str, heat: str) -> list[Run]:
+    return decode(model, PROMPTS[:2], config(rule, heat), eager_policy(policy_name))
+
+
+def test_every_run_keeps_the_laws_of_a_step(runs: list[Run], family: str) -> None:
+    for run in runs:
+        check_progress(run)
+        check_finality(run)
+        check_numbers(run, SHIFT[family])
+
+
+def check_progress(run: Run) -> None:
+    """At least one commit a step, so the end comes within gen_length steps; the clock counts them."""
+    assert [step.step for step in run.steps] == list(range(len(run.steps)))
+    assert all(step.committed.any() for step in run.steps)
+    assert len(run.steps) <= len(run.tokens)
+    assert run.generation.num_steps == len(run.steps)
+    assert sorted(sum(run.committed, [])) == list(range(len(run.tokens)))
+
+
+def check_finality(run: Run) -> None:
+    """What a step committed is what the generation holds; blocks are finished in order."""
+    start = len(run.prompt_ids)
+    for step in run.steps:
+        for position in np.flatnonzero(step.committed):
+            assert step.tokens[position] == run.tokens[position - start]
+            assert run.generation.decoded_at[position - start] == step.step
+    assert MASK not in run.tokens
+    blocks = [at // 8 for at in sum(run.committed, [])]
+    assert blocks == sorted(blocks)
+
+
+def check_numbers(run: Run, shift: int) -> None:
+    """Targets are masks, their rows were computed, and everything else has no number."""
+    masked = np.ones(len(run.steps[0].targets), dtype=bool)
+    masked[: len(run.prompt_ids)] = False
+    for step in run.steps:
+        assert not (step.targets & ~masked).any()
+        assert not (step.committed & ~step.targets).any()
+        sources = np.flatnonzero(step.targets) - shift
+        assert (step.refreshed[sources] > 0).all()
+        for numbers in (step.confidence, step.entropy):
+            assert np.isfinite(numbers[step.targets]).all()
+            assert np.isnan(numbers[~step.targets]).all()
+        assert (step.tokens[~step.targets] == -1).all()
+        entropy = step.entropy[step.targets]
+        assert ((entropy >= 0) & (entropy <= math.log(VOCAB) + 1e-5)).all()
+        confidence = step.confidence[step.targets]
+        assert ((confidence > 0) & (confidence <= 1 + 1e-6)).all()
+        assert ((step.refreshed >= 0) & (step.refreshed <= LAYERS)).all()
+        assert step.full == (step.refreshed == LAYERS).all()
+        masked &= ~step.committed
+    assert run.steps[0].full
+    assert run.steps[0].reason == "first step"
+    assert all(step.reason != "first step" for step in run.steps[1:])
+
+
+def test_quota_takes_exactly_its_steps(model: LanguageModel, policy_name: str) -> None:
+    run = decode(model, PROMPTS[:1], config("quota"), eager_policy(policy_name))[0]
+    if not all(len(step.targets.nonzero()[0]) for step in run.steps):
+        pytest.fail("a step without targets")
+    assert len(run.steps) == 6
+    assert [len(step) for step in run.committed] == [4] * 6
+
+
+def test_a_sampled_run_repeats_with_its_seed_and_changes_with_another(
+    model: LanguageModel, policy_name: str
+) -> None:
+    def tokens(seed: int) -> list[int]:
+        generation = config("threshold", "sampled", seed=seed)
+        return decode(model, PROMPTS[:1], generation, eager_policy(policy_name))[0].tokens
+
+    assert tokens(5) == tokens(5)
+    assert len({tuple(tokens(seed)) for seed in range(4)}) > 1
