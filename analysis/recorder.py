@@ -19,6 +19,7 @@ class TraceRecorder:
         self._run: RunStarted | None = None
         self._steps: dict[int, list[Step]] = {}
         self._ended: dict[int, Generation] = {}
+        self._slots = 1
 
     def observe(self, event: Event) -> None:
         """Take the next event of a run; a RunStarted forgets the run before it."""
@@ -27,6 +28,7 @@ class TraceRecorder:
             self._steps = {request.index: [] for request in event.requests}
             self._ended = {}
         elif isinstance(event, StepEvent):
+            self._slots = len(event.request)
             for slot in np.flatnonzero(event.request >= 0):
                 self._steps[int(event.request[slot])].append(self._step(event, int(slot)))
             self._ended |= {ended.request.index: ended for ended in event.finished}
@@ -50,7 +52,7 @@ class TraceRecorder:
             tokens=tokens,
             text=ended.text if ended else self._text(run, tokens),
             steps=steps,
-            batch_size=len(run.requests),
+            batch_size=self._slots,
         )
 
     def traces(self) -> list[Trace]:

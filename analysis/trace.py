@@ -49,9 +49,9 @@ class Trace:
     """One request's run, complete or cut short.
 
     model, policy ({"name", "config"}) and generation are the run's settings. tokens: gen_length ids, the
-    mask token where nothing was decoded. text: None without a tokenizer. batch_size: requests that ran
-    together; each step's seconds are those of the whole batch, so speeds of a larger batch are per
-    request as it was experienced, not the batch's throughput.
+    mask token where nothing was decoded. text: None without a tokenizer. batch_size: slots that were
+    denoised together; each step's seconds are those of the whole batch, so speeds of a larger batch are
+    per request as it was experienced, not the batch's throughput.
     """
 
     model: Mapping[str, Any]

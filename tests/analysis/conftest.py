@@ -80,7 +80,7 @@ def run_events() -> Iterator[Event]:
         yield step_event(step)
     decoded_at = [tuple(np.argsort([commit[i] for commit in COMMITS]).tolist()) for i in range(len(PROMPTS))]
     yield RunFinished(
-        tuple(Generation(of, TOKENS[of.index], decoded_at[of.index], 4, "text", True) for of in requests)
+        tuple(Generation(of, TOKENS[of.index], decoded_at[of.index], 4, "text") for of in requests)
     )
 
 

@@ -1,0 +1,211 @@
+"""Does entropy predict drift? Pairs of a step's signal with the next step's drift, and how they rank."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from analysis.drift import drift
+from analysis.ranks import RankCorrelation, spearman
+from analysis.trace import Trace
+
+# What a step could tell of the coming drift: EntropyCache's signal first, then its rivals.
+SIGNALS = {
+    "max_entropy": "largest entropy of the tokens committed (nats)",
+    "mean_entropy": "mean entropy of the tokens committed (nats)",
+    "max_doubt": "largest 1 - confidence of the tokens committed",
+    "num_committed": "tokens committed",
+    "since_full": "steps since the last full refresh",
+    "step": "step",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DriftPairs:
+    """Pairs (signals of step t, drift between the forwards of t and t+1), pooled over prompts.
+
+    signals: name in SIGNALS to float [n]; drift: float [n]; step, prompt: int [n], step t and the index of
+    the trace. positions: which drift (see POSITION_SETS). every_position: see Drift.
+    """
+
+    signals: Mapping[str, np.ndarray]
+    drift: np.ndarray
+    step: np.ndarray
+    prompt: np.ndarray
+    positions: str
+    every_position: bool
+
+    @property
+    def num_prompts(self) -> int:
+        return len(np.unique(self.prompt))
+
+    def of_prompt(self, index: int) -> "DriftPairs":
+        """The pairs of one trace."""
+        kept = self.prompt == index
+        signals = {name: values[kept] for name, values in self.signals.items()}
+        return replace(
+            self, signals=signals, drift=self.drift[kept], step=self.step[kept], prompt=self.prompt[kept]
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a pair."""
+        columns = {"prompt": self.prompt, "step": self.step, **self.signals, "drift": self.drift}
+        return pd.DataFrame(columns)
+
+
+def drift_pairs(traces: Sequence[Trace], positions: str = "cached") -> DriftPairs:
+    """Pair each step's signals with the next step's drift. Raises ValueError where none was measured."""
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in ("prompt", "drift", *SIGNALS)}
+    whole = True
+    for index, trace in enumerate(traces):
+        moved = drift(trace)
+        whole &= moved.every_position
+        signals = _signals(trace)
+        for name in SIGNALS:
+            columns[name].append(signals[name][:-1])
+        columns["drift"].append(moved.by_step(positions)[1:])
+        columns["prompt"].append(np.full(max(len(trace.steps) - 1, 0), index))
+    pooled = {name: np.concatenate(parts) if parts else np.zeros(0) for name, parts in columns.items()}
+    kept = ~np.isnan(pooled["drift"]) & ~np.isnan(pooled["max_entropy"])
+    pooled = {name: values[kept] for name, values in pooled.items()}
+    return DriftPairs(
+        signals={name: pooled[name].astype(float) for name in SIGNALS},
+        drift=pooled["drift"],
+        step=pooled["step"].astype(int),
+        prompt=pooled["prompt"].astype(int),
+        positions=positions,
+        every_position=whole,
+    )
+
+
+def _signals(trace: Trace) -> dict[str, np.ndarray]:
+    """Every signal at every step, float [S]; NaN where nothing was committed."""
+    steps = trace.steps
+    full_at = np.maximum.accumulate([step.step if step.full else -1 for step in steps])
+    return {
+        "max_entropy": trace.max_entropy,
+        "mean_entropy": np.array([np.mean(step.entropy) if step.entropy else np.nan for step in steps]),
+        "max_doubt": np.array([1 - min(step.confidence, default=np.nan) for step in steps]),
+        "num_committed": trace.num_committed.astype(float),
+        "since_full": np.array([step.step for step in steps]) - full_at.astype(float),
+        "step": np.array([step.step for step in steps], dtype=float),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation:
+    """Spearman's coefficient of every signal with the coming drift.
+
+    plain: by signal, pooled over prompts. partial: the same with the number committed partialled out
+    (equal to plain where that number never varies). given_step: with the step partialled out, since both
+    entropy and drift fall as a run goes on. per_prompt: mean over prompts of each prompt's own plain
+    coefficient, NaN where none has one.
+    """
+
+    plain: Mapping[str, RankCorrelation]
+    partial: Mapping[str, RankCorrelation]
+    given_step: Mapping[str, RankCorrelation]
+    per_prompt: Mapping[str, float]
+    count_varies: bool
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a signal."""
+        rows = []
+        for name, plain in self.plain.items():
+            partial, given_step = self.partial[name], self.given_step[name]
+            rows.append(
+                {
+                    "signal": name,
+                    "rho": plain.rho,
+                    "low": plain.low,
+                    "high": plain.high,
+                    "p": plain.p,
+                    "per_prompt": self.per_prompt[name],
+                    "partial": partial.rho,
+                    "partial_low": partial.low,
+                    "partial_high": partial.high,
+                    "partial_p": partial.p,
+                    "given_step": given_step.rho,
+                    "given_step_low": given_step.low,
+                    "given_step_high": given_step.high,
+                    "n": plain.n,
+                    "ties": plain.ties,
+                    "prompts": plain.groups,
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def correlate(pairs: DriftPairs, signals: Sequence[str] = tuple(SIGNALS), seed: int = 0) -> Correlation:
+    """Rank every signal against the coming drift: plainly, given the number committed, given the step."""
+    committed, step = pairs.signals["num_committed"], pairs.signals["step"]
+    varies = bool(len(committed) and np.ptp(committed) > 0)
+    plain, partial, given_step, per_prompt = {}, {}, {}, {}
+    for name in signals:
+        values = pairs.signals[name]
+
+        def rank(given: np.ndarray | None, values: np.ndarray = values) -> RankCorrelation:
+            return spearman(values, pairs.drift, given, group=pairs.prompt, seed=seed)
+
+        plain[name] = rank(None)
+        partial[name] = rank(committed) if varies and name != "num_committed" else plain[name]
+        given_step[name] = rank(step) if name != "step" else plain[name]
+        per_prompt[name] = _mean_of_prompts(pairs, name)
+    return Correlation(plain, partial, given_step, per_prompt, count_varies=varies)
+
+
+def _mean_of_prompts(pairs: DriftPairs, name: str) -> float:
+    each = []
+    for index in np.unique(pairs.prompt):
+        of = pairs.of_prompt(index)
+        ranks = [rankdata(values) for values in (of.signals[name], of.drift)]
+        if len(of.drift) > 2 and all(np.ptp(values) > 0 for values in ranks):
+            each.append(np.corrcoef(*ranks)[0, 1])
+    return float(np.mean(each)) if each else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Detection:
+    """How well "signal > tau" finds the steps whose drift is in the top `top_share` of the pairs.
+
+    threshold, true_rate, false_rate: float [K], falling thresholds, shares of the steps to find and of the
+    others that exceed them. area: under the ROC curve, 0.5 is chance; NaN without both kinds of step.
+    """
+
+    signal: str
+    threshold: np.ndarray
+    true_rate: np.ndarray
+    false_rate: np.ndarray
+    area: float
+    top_share: float
+    n: int
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a threshold."""
+        return pd.DataFrame(
+            {"threshold": self.threshold, "true_rate": self.true_rate, "false_rate": self.false_rate}
+        )
+
+
+def detect(pairs: DriftPairs, signal: str = "max_entropy", top_share: float = 0.1) -> Detection:
+    """ROC of a signal as a detector of the steps that drift most. Raises ValueError for a bad share."""
+    if not 0 < top_share < 1:
+        raise ValueError(f"top_share is {top_share}; allowed: above 0 and below 1")
+    values, moved = pairs.signals[signal], pairs.drift
+    wanted = moved >= np.quantile(moved, 1 - top_share) if len(moved) else np.zeros(0, bool)
+    thresholds = np.concatenate(([np.inf], np.unique(values)[::-1], [-np.inf]))
+    above = values[None, :] > thresholds[:, None]
+    hits, others = int(wanted.sum()), int((~wanted).sum())
+    known = hits > 0 and others > 0
+    area = (rankdata(values)[wanted].sum() - hits * (hits + 1) / 2) / (hits * others) if known else np.nan
+    return Detection(
+        signal=signal,
+        threshold=thresholds,
+        true_rate=(above & wanted).sum(axis=1) / max(hits, 1),
+        false_rate=(above & ~wanted).sum(axis=1) / max(others, 1),
+        area=float(area),
+        top_share=top_share,
+        n=len(moved),
+    )

@@ -1,0 +1,138 @@
+"""Volatility: how much a token's value vectors still move, by the number of steps since it was unmasked."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.drift import token_drift
+from analysis.trace import Trace
+
+NUM_RESAMPLES = 1000
+MIN_TOKENS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Volatility:
+    """Mean drift of generated tokens by age, the steps since the forward that first saw the token.
+
+    ages: int [A], 0 is the jump from the mask's vectors to the token's. mean, low, high: float [A], the
+    mean over the tokens observed at that age and its bootstrap interval (whole prompts are resampled where
+    there are several, tokens of the one prompt otherwise). count: int [A], tokens observed.
+    plateau: mean over the older half of the ages, plateau_high: how high one such age's mean may lie by
+    chance; NaN below four ages. settled_age: the smallest age from which on no interval lies above
+    plateau_high, None where there is no such age. recent: tokens committed within settled_age steps at this run's pace:
+    the k that covers them.
+    """
+
+    ages: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    count: np.ndarray
+    plateau: float
+    plateau_high: float
+    settled_age: int | None
+    recent: int | None
+    num_prompts: int
+    level: float
+
+    def share_within(self, age: int) -> float:
+        """Share of the drift after the mask-to-token jump, summed over ages, that ages 1 to `age` hold."""
+        total = float(np.nansum(self.mean[1:]))
+        return float(np.nansum(self.mean[1 : age + 1])) / total if total > 0 else math.nan
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row an age."""
+        return pd.DataFrame(
+            {"age": self.ages, "mean": self.mean, "low": self.low, "high": self.high, "count": self.count}
+        )
+
+
+def by_age(trace: Trace) -> np.ndarray:
+    """Each generated token's drift at each age, float [G, S]; NaN where it was not observed."""
+    moved, _ = token_drift(trace)
+    steps, decoded = len(trace.steps), trace.decoded_at
+    aligned = np.full((trace.gen_length, steps), np.nan)
+    for position in np.flatnonzero(decoded >= 0):
+        # Committed after the forward of step d, the token is first seen by the forward of d + 1.
+        later = moved[decoded[position] + 1 :, position]
+        aligned[position, : len(later)] = later
+    return aligned
+
+
+def volatility(
+    traces: Sequence[Trace], max_age: int | None = None, level: float = 0.95, seed: int = 0
+) -> Volatility:
+    """Pool tokens of traces by age. Raises ValueError where drift was not measured.
+
+    Ages observed on fewer than MIN_TOKENS tokens are left out: they come from the run's first tokens only.
+    """
+    if not traces:
+        raise ValueError("traces is empty; allowed: at least one trace")
+    grids = [by_age(trace) for trace in traces]
+    width = min(max(grid.shape[1] for grid in grids), max_age + 1 if max_age is not None else 2**30)
+    padded = [_pad(grid, width) for grid in grids]
+    values = np.concatenate(padded)
+    unit = np.repeat(np.arange(len(padded)), [len(grid) for grid in padded])
+    if len(padded) == 1:
+        unit = np.arange(len(values))
+    count = (~np.isnan(values)).sum(axis=0)
+    kept = np.flatnonzero(count >= MIN_TOKENS)
+    ages = kept[kept == np.arange(len(kept))]
+    total, seen = _by_unit(np.nan_to_num(values[:, ages]), unit), _by_unit(~np.isnan(values[:, ages]), unit)
+    mean = _mean(total.sum(axis=0), seen.sum(axis=0))
+    rng = np.random.default_rng(seed)
+    draws = rng.multinomial(len(total), np.full(len(total), 1 / len(total)), NUM_RESAMPLES).astype(float)
+    sums, counts = draws @ total, draws @ seen
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    low, high = np.nanquantile(_mean(sums, counts), ends, axis=0) if len(ages) else (mean, mean)
+    plateau = plateau_high = math.nan
+    old = slice(len(ages) // 2, None)
+    if len(ages) >= 4:
+        plateau = float(_mean(total[:, old].sum(), seen[:, old].sum()))
+        # The noise of one age's mean, not of the plateau's: that is what each younger age is held against.
+        plateau_high = float(np.nanquantile(_mean(sums[:, old], counts[:, old]), ends[1]))
+    settled = _settled(low[: len(ages) // 2], plateau_high)
+    pace = np.mean([trace.num_committed.mean() for trace in traces])
+    return Volatility(
+        ages=ages,
+        mean=mean,
+        low=low,
+        high=high,
+        count=count[ages],
+        plateau=plateau,
+        plateau_high=plateau_high,
+        settled_age=settled,
+        recent=None if settled is None else math.ceil(settled * pace),
+        num_prompts=len(traces),
+        level=level,
+    )
+
+
+def _settled(low: np.ndarray, plateau_high: float) -> int | None:
+    """The smallest young age from which on no interval lies above the plateau's."""
+    if math.isnan(plateau_high) or not len(low):
+        return None
+    above = np.flatnonzero(low > plateau_high)
+    settled = int(above[-1]) + 1 if len(above) else 0
+    return settled if settled < len(low) else None
+
+
+def _pad(grid: np.ndarray, width: int) -> np.ndarray:
+    missing = max(width - grid.shape[1], 0)
+    return np.pad(grid[:, :width], ((0, 0), (0, missing)), constant_values=np.nan)
+
+
+def _by_unit(values: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Sum rows [R, A] of the same resampling unit, [U, A]."""
+    summed = np.zeros((int(unit.max()) + 1, values.shape[1]))
+    np.add.at(summed, unit, values)
+    return summed
+
+
+def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    count = np.asarray(count, float)
+    return np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0)

@@ -1,0 +1,203 @@
+"""Drift, correlation, volatility, timeline and cost on traces whose answers are known."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis import Step, Trace
+from analysis.correlation import correlate, detect, drift_pairs
+from analysis.cost import cost, num_targets, step_flops
+from analysis.drift import POSITION_CLASSES, drift, measured
+from analysis.timeline import timeline
+from analysis.volatility import by_age, volatility
+
+GEN, LAYERS = 24, 2
+FACTS = {
+    "ref": "made",
+    "family": "llada",
+    "dtype": "float32",
+    "device": "cpu",
+    "num_layers": LAYERS,
+    "mask_token_id": 190,
+    "eos_token_ids": (1,),
+    "hidden_size": 8,
+    "intermediate_size": 16,
+    "num_heads": 2,
+    "num_kv_heads": 1,
+    "head_dim": 4,
+    "vocab_size": 192,
+}
+
+
+def made_trace(
+    entropy: np.ndarray,
+    cached_drift: np.ndarray,
+    age_drift: Callable[[int], float] = lambda age: 0.5**age,
+    block_length: int = 8,
+) -> Trace:
+    """One token a step from left to right; drift as given, nothing else moves."""
+    steps = []
+    for t in range(GEN):
+        values = np.full((LAYERS, len(POSITION_CLASSES)), np.nan, np.float32)
+        count = np.zeros((LAYERS, len(POSITION_CLASSES)), int)
+        token = np.full(GEN, np.nan, np.float32)
+        if t:
+            # prompt, decoded, changed, window, later: the four beside `changed` share the canvas.
+            count[:] = (3, t - 1, 1, 8 - t % 8, GEN - t - (8 - t % 8))
+            values[:] = cached_drift[t]
+            values[:, 2] = 0.9
+            token[:t] = [age_drift(t - 1 - position) for position in range(t)]
+        steps.append(
+            Step(
+                step=t,
+                full=True,
+                reason="first step" if t == 0 else "no cache",
+                committed=(t,),
+                tokens=(20 + t,),
+                confidence=(1 - float(entropy[t]) / 10,),
+                entropy=(float(entropy[t]),),
+                refreshed=np.full(3 + GEN, LAYERS),
+                num_layers=LAYERS,
+                seconds={"plan": 0.0, "forward": 1.0, "decode": 0.0},
+                measurements={
+                    "value_drift": values,
+                    "value_drift_count": count,
+                    "token_drift": token,
+                    "token_changed": np.arange(GEN) == t - 1,
+                },
+            )
+        )
+    return Trace(
+        model=FACTS,
+        policy={"name": "none", "config": {}},
+        generation={"gen_length": GEN, "block_length": block_length, "window": "block"},
+        prompt=None,
+        prompt_ids=(5, 6, 7),
+        tokens=tuple(20 + t for t in range(GEN)),
+        text=None,
+        steps=tuple(steps),
+    )
+
+
+def following(entropy: np.ndarray) -> np.ndarray:
+    """Drift that repeats the entropy of the step before."""
+    return np.concatenate(([0.0], entropy[:-1]))
+
+
+ENTROPY = np.random.default_rng(0).permutation(GEN) / GEN
+
+
+def test_entropy_is_paired_with_the_drift_that_follows_it() -> None:
+    pairs = drift_pairs([made_trace(ENTROPY, following(ENTROPY))])
+    assert len(pairs.drift) == GEN - 1
+    assert pairs.every_position
+    assert pairs.drift == pytest.approx(ENTROPY[:-1], abs=1e-6)
+    assert correlate(pairs, ["max_entropy"]).plain["max_entropy"].rho == pytest.approx(1)
+    late = drift_pairs([made_trace(ENTROPY, ENTROPY)])
+    assert correlate(late, ["max_entropy"]).plain["max_entropy"].rho < 0.9
+
+
+def test_token_identity_changes_are_kept_out_of_the_drift_of_others() -> None:
+    trace = made_trace(ENTROPY, np.full(GEN, 0.01))
+    moved = drift(trace)
+    assert moved.by_step("cached")[1:] == pytest.approx(0.01)
+    assert moved.by_step("changed")[1:] == pytest.approx(0.9)
+    assert np.isnan(moved.by_step("cached")[0])
+    assert set(moved.to_frame()["step"]) == set(range(1, GEN))
+
+
+def test_unobserved_is_not_zero() -> None:
+    trace = made_trace(ENTROPY, following(ENTROPY))
+    blind = {**trace.steps[5].measurements, "value_drift_count": np.zeros((LAYERS, 5), int)}
+    steps = list(trace.steps)
+    steps[5] = replace(steps[5], measurements=blind)
+    partial = replace(trace, steps=tuple(steps))
+    moved = drift(partial)
+    assert not moved.every_position
+    assert np.isnan(moved.by_step("cached")[5])
+    assert len(drift_pairs([partial]).drift) == GEN - 2
+
+
+def test_pooling_keeps_prompts_apart() -> None:
+    other = ENTROPY[::-1].copy()
+    pairs = drift_pairs([made_trace(ENTROPY, following(ENTROPY)), made_trace(other, -following(other))])
+    assert pairs.num_prompts == 2
+    result = correlate(pairs, ["max_entropy"])
+    assert result.per_prompt["max_entropy"] == pytest.approx(0, abs=1e-9)
+    assert not result.count_varies
+    assert len(result.to_frame()) == 1
+
+
+def test_roc_of_a_perfect_and_of_a_reversed_detector() -> None:
+    pairs = drift_pairs([made_trace(ENTROPY, following(ENTROPY))])
+    perfect = detect(pairs)
+    assert perfect.area == pytest.approx(1)
+    assert (perfect.true_rate[0], perfect.true_rate[-1]) == (0, 1)
+    reversed_ = detect(drift_pairs([made_trace(ENTROPY, following(1 - ENTROPY))]))
+    assert reversed_.area == pytest.approx(0)
+    with pytest.raises(ValueError, match="top_share"):
+        detect(pairs, top_share=0)
+
+
+def test_a_trace_without_a_probe_is_refused_by_name(trace: Trace) -> None:
+    with pytest.raises(ValueError, match="'value_drift' is not in the trace; it holds drift"):
+        measured(trace, "value_drift")
+
+
+def test_volatility_aligns_tokens_at_their_unmasking() -> None:
+    trace = made_trace(ENTROPY, ENTROPY, age_drift=lambda age: 0.5**age)
+    curve = volatility([trace])
+    assert curve.mean[:6] == pytest.approx([0.5**age for age in range(6)])
+    assert curve.count[0] == GEN - 1
+    assert by_age(trace)[GEN - 1, 0] is not None
+    assert np.isnan(by_age(trace)[GEN - 1]).all(), "the last token is never seen by a later forward"
+
+
+def test_settled_age_is_where_a_step_shaped_curve_falls() -> None:
+    rng = np.random.default_rng(7)
+    traces = [
+        made_trace(ENTROPY, ENTROPY, age_drift=lambda age: (0.5 if age < 4 else 0.01) + rng.uniform(0, 1e-3))
+        for _ in range(6)
+    ]
+    curve = volatility(traces)
+    assert curve.settled_age == 4
+    assert curve.recent == 4
+    assert curve.num_prompts == 6
+    assert curve.share_within(3) > 0.8
+    flat = volatility([made_trace(ENTROPY, ENTROPY, age_drift=lambda age: 0.2)])
+    assert flat.settled_age == 0
+
+
+def test_volatility_intervals_cover_the_mean() -> None:
+    covered = 0
+    for seed in range(40):
+        draw = np.random.default_rng(seed).uniform
+        curve = volatility([made_trace(ENTROPY, ENTROPY, lambda age, draw=draw: draw(0, 2))], level=0.9)
+        covered += curve.low[2] <= 1 <= curve.high[2]
+    assert 0.7 <= covered / 40 <= 1
+
+
+def test_timeline_knows_ages_and_blocks(trace: Trace) -> None:
+    line = timeline(trace)
+    assert line.full.tolist() == [True, False, False, False]
+    assert line.threshold == np.inf
+    assert line.age[3].tolist() == [3] * 7, "two of three layers do not make a position fresh"
+    assert line.block_starts == (0,)
+    assert timeline(made_trace(ENTROPY, ENTROPY)).block_starts == (0, 8, 16)
+    assert len(line.to_frame()) == 4
+
+
+def test_cost_counts_operations_by_the_formula() -> None:
+    trace = made_trace(ENTROPY, ENTROPY)
+    assert num_targets(trace)[:10].tolist() == [8, 7, 6, 5, 4, 3, 2, 1, 8, 7]
+    rows = 27
+    layer = 2 * rows * (2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 16) + 4 * rows * 27 * 8
+    assert step_flops(trace, np.array([27.0]), np.array([8.0]))[0] == LAYERS * layer + 2 * 8 * 8 * 192
+    result = cost(trace)
+    assert result.flops_ratio == 1
+    assert result.full_step_ratio == 1
+    assert len(result.to_frame()) > 5
+    with pytest.raises(ValueError, match="hidden_size"):
+        cost(replace(trace, model={k: v for k, v in FACTS.items() if k != "hidden_size"}))

@@ -1,0 +1,98 @@
+"""Rank statistics against scipy and on data whose answer is known."""
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, spearmanr
+
+from analysis.ranks import coefficients, spearman
+
+
+def pair(rho: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    x, noise = rng.normal(size=(2, n))
+    return np.stack((x, rho * x + np.sqrt(1 - rho**2) * noise))
+
+
+@pytest.mark.parametrize("levels", [4, 1000])
+def test_rho_is_scipys_with_and_without_ties(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    x = rng.integers(0, levels, 80).astype(float)
+    y = x + rng.integers(0, levels, 80)
+    result = spearman(x, y)
+    assert result.rho == pytest.approx(spearmanr(x, y).statistic)
+    assert result.n == 80
+    counts = np.unique(x, return_counts=True)[1]
+    assert result.ties == sum(counts[counts > 1])
+
+
+def test_a_monotone_relation_is_one_and_significant() -> None:
+    x = np.arange(30.0)
+    result = spearman(x, np.exp(x))
+    assert result.rho == pytest.approx(1)
+    assert result.low == pytest.approx(1)
+    assert result.p < 0.01
+    assert spearman(x, -x).rho == pytest.approx(-1)
+
+
+def test_no_relation_is_not_significant_more_often_than_it_should_be() -> None:
+    rng = np.random.default_rng(1)
+    values = [spearman(*rng.normal(size=(2, 40)), seed=i).p for i in range(100)]
+    assert 0.01 <= np.mean(np.array(values) < 0.1) <= 0.2
+
+
+def test_a_common_cause_vanishes_once_it_is_partialled_out() -> None:
+    rng = np.random.default_rng(2)
+    cause = rng.integers(1, 9, 400).astype(float)
+    x, y = cause + rng.normal(size=(2, 400))
+    assert spearman(x, y).rho > 0.6
+    partial = spearman(x, y, given=cause)
+    assert abs(partial.rho) < 0.12
+    assert partial.low < 0 < partial.high
+
+
+def test_partial_is_the_correlation_of_rank_residuals() -> None:
+    rng = np.random.default_rng(3)
+    x, y, z = rng.normal(size=(3, 50)) + rng.normal(size=50)
+    ranks = [rankdata(values) for values in (x, y, z)]
+    residual = [r - np.polyval(np.polyfit(ranks[2], r, 1), ranks[2]) for r in ranks[:2]]
+    assert spearman(x, y, given=z).rho == pytest.approx(np.corrcoef(*residual)[0, 1])
+
+
+def test_a_weighted_rho_is_that_of_the_repeated_sample() -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.integers(0, 6, (2, 25)).astype(float)
+    weights = rng.integers(0, 4, (3, 25))
+    for weight, got in zip(weights, coefficients([x, y], weights.astype(float)), strict=True):
+        assert got == pytest.approx(spearmanr(np.repeat(x, weight), np.repeat(y, weight)).statistic)
+
+
+def test_intervals_cover_the_true_value_at_about_their_level() -> None:
+    rng, true, runs = np.random.default_rng(5), 6 / np.pi * np.arcsin(0.5 / 2), 120
+    covered = 0
+    for seed in range(runs):
+        result = spearman(*pair(0.5, 60, rng), seed=seed, level=0.9)
+        covered += result.low <= true <= result.high
+    assert 0.82 <= covered / runs <= 0.97
+
+
+def test_grouped_intervals_are_wider_where_groups_differ() -> None:
+    rng = np.random.default_rng(6)
+    group = np.repeat(np.arange(8), 30)
+    shift = rng.normal(size=8)[group] * 3
+    x, y = shift + rng.normal(size=240), shift + rng.normal(size=240)
+    alone, grouped = spearman(x, y), spearman(x, y, group=group)
+    assert grouped.groups == 8
+    assert grouped.high - grouped.low > alone.high - alone.low
+    assert grouped.p < 0.9
+
+
+@pytest.mark.parametrize("x", [[], [1.0, 2.0], [3.0] * 10, [np.nan] * 10])
+def test_what_has_no_coefficient_says_so(x: list[float]) -> None:
+    result = spearman(np.array(x), np.arange(float(len(x))))
+    assert not result.known
+    assert np.isnan(result.p)
+
+
+def test_pairs_with_a_gap_are_left_out() -> None:
+    x, y = np.arange(10.0), np.arange(10.0)
+    y[3] = np.nan
+    assert spearman(x, y).n == 9
