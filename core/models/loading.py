@@ -12,7 +12,7 @@ from torch import Tensor
 from core.models.families import FAMILIES, Family
 from core.models.language_model import LanguageModel
 from core.models.spec import ModelSpec
-from core.models.tokenizer import load_tokenizer, token_id
+from core.models.tokenizer import load_tokenizer, mask_token_id, token_id
 from core.models.transformer import Transformer
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "assets" / "model"
@@ -38,8 +38,9 @@ def load_model(ref: str = "embedded", *, device: str = "auto", dtype: str = "aut
         raise ValueError(f"model {ref} is of type {kind!r}; supported: {', '.join(FAMILIES)}")
     family = FAMILIES[kind]
     tokenizer = load_tokenizer(folder)
+    mask = mask_token_id(tokenizer, family.mask_tokens)
     try:
-        spec = _complete(family, family.translate(config, token_id(tokenizer, family.mask_tokens)), tokenizer)
+        spec = _complete(family, family.translate(config, mask), tokenizer)
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"model {ref}: {error}") from error
     chosen = DTYPES[dtype] if dtype != "auto" else _auto_dtype(spec, target)
@@ -63,7 +64,7 @@ def _folder(ref: str) -> Path:
     if ref == "embedded":
         return EMBEDDED
     path = Path(ref).expanduser()
-    if path.is_dir():
+    if ref and path.is_dir():
         return path
     if path.exists() or ref.count("/") != 1 or ref.startswith((".", "/", "~")):
         raise ValueError(f"model is {ref!r}; allowed: embedded, a folder, or a hub id such as owner/name")

@@ -53,6 +53,8 @@ class ModelSpec:
         if self.logit_shift not in (0, 1):
             raise ValueError(f"logit_shift is {self.logit_shift}; allowed are 0 and 1")
         for token in (self.mask_token_id, self.pad_token_id, *self.eos_token_ids):
+            if type(token) is not int:
+                raise ValueError(f"token id {token!r} is not an integer")
             if not 0 <= token < self.vocab_size:
                 raise ValueError(
                     f"token id {token} lies outside the vocabulary of {self.vocab_size}"

@@ -60,11 +60,14 @@ def _declare(tokenizer: Any, options: dict[str, Any]) -> None:
 
 
 def token_id(tokenizer: Any | None, names: tuple[str, ...]) -> int | None:
-    """Id of the first of these tokens that the tokenizer knows, or of its declared mask token."""
+    """Id of the first of these tokens that the tokenizer knows, else None."""
     if tokenizer is None:
         return None
     known = tokenizer.get_vocab()
-    for name in names:
-        if name in known:
-            return int(known[name])
-    return None
+    return next((int(known[name]) for name in names if name in known), None)
+
+
+def mask_token_id(tokenizer: Any | None, names: tuple[str, ...]) -> int | None:
+    """Id of the mask token that the tokenizer declares, else of the first of these it knows."""
+    declared = None if tokenizer is None else tokenizer.mask_token_id
+    return token_id(tokenizer, names) if declared is None else int(declared)
