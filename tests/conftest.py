@@ -1,6 +1,11 @@
 """Shared fixtures: tiny models of every family, in float32 on one thread so that results are exact."""
 
 import os
+
+# Read when the libraries are imported: whoever reaches for the hub must fail at once, not wait for a network.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +15,6 @@ from transformers import PreTrainedModel
 
 from core import LanguageModel, load_model
 from tests import tiny
-
-# A test that reaches for the hub must fail at once instead of waiting for a network.
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,12 +21,14 @@ from transformers import (
 )
 
 FAMILIES = ("llada", "dream", "a2d-qwen3")
+# a2d-qwen2 is Dream's shape without the shift: its loading and logits are tested, its decoding adds nothing.
+LOADABLE = (*FAMILIES, "a2d-qwen2")
 SHIFT = {"llada": 0, "dream": 1, "a2d-qwen3": 0}
 VOCAB, MASK, EOS = 64, 62, 1
 HIDDEN, INNER, LAYERS, HEADS, CONTEXT = 32, 48, 3, 4, 128
-KV_HEADS = {"llada": 4, "dream": 2, "a2d-qwen3": 2}
-HEAD_DIM = {"llada": 8, "dream": 8, "a2d-qwen3": 12}
-EPS = {"llada": 1e-5, "dream": 1e-6, "a2d-qwen3": 1e-6}
+KV_HEADS = {"llada": 4, "dream": 2, "a2d-qwen3": 2, "a2d-qwen2": 2}
+HEAD_DIM = {"a2d-qwen3": 12}
+EPS = {"llada": 1e-5, "dream": 1e-6, "a2d-qwen3": 1e-6, "a2d-qwen2": 1e-6}
 
 # Prompts of different lengths, so that a batch of them is padded.
 PROMPTS = ([5, 9, 33, 7, 21, 40, 2, 8, 30, 11, 4], [17, 50, 3], [29, 6, 6, 44, 13, 58, 20])
@@ -52,7 +54,7 @@ def reference_model(family: str, seed: int = 0) -> PreTrainedModel:
     }
     if family == "a2d-qwen3":
         model: PreTrainedModel = Qwen3ForCausalLM(Qwen3Config(**shape, head_dim=HEAD_DIM[family]))
-    elif family == "dream":
+    elif family in ("dream", "a2d-qwen2"):
         model = Qwen2ForCausalLM(Qwen2Config(**shape))
     else:
         model = LlamaForCausalLM(LlamaConfig(**shape))
@@ -136,6 +138,8 @@ def published_config(family: str) -> dict[str, Any]:
     }
     if family == "dream":
         return common | {"model_type": "Dream", "architectures": ["DreamModel"]}
+    if family == "a2d-qwen2":
+        return common | {"model_type": "a2d-qwen2", "architectures": ["A2DQwen2LMHeadModel"]}
     return common | {
         "model_type": "a2d-qwen3",
         "architectures": ["A2DQwen3LMHeadModel"],

@@ -16,7 +16,9 @@ def read(logits: Tensor, gumbel: Tensor | None = None, **settings: object) -> Pr
     count = logits.shape[1]
     positions = torch.arange(count).expand(logits.shape[0], count)
     config = GenerationConfig(**settings)  # type: ignore[arg-type]
-    return propose(logits, positions, torch.ones_like(positions, dtype=torch.bool), config, MASK, (EOS,), gumbel)
+    return propose(
+        logits, positions, torch.ones_like(positions, dtype=torch.bool), config, MASK, (EOS,), gumbel
+    )
 
 
 def log(*probabilities: float) -> Tensor:

@@ -63,9 +63,7 @@ def test_a_slow_probe_is_in_none_of_the_seconds(models: dict[str, LanguageModel]
     assert np.median([sum(step.seconds.values()) for step in steps]) < 0.05
 
 
-def test_closing_the_stream_ends_the_run_and_leaks_nothing(
-    model: LanguageModel, policy: CachePolicy
-) -> None:
+def test_closing_the_stream_ends_the_run_and_leaks_nothing(model: LanguageModel, policy: CachePolicy) -> None:
     expected = decode(model, PROMPTS, config(), policy)
     events = stream(model, PROMPTS, config(), policy)
     for event in events:
@@ -81,7 +79,9 @@ def test_closing_the_stream_ends_the_run_and_leaks_nothing(
 
 def test_two_runs_side_by_side_do_not_meet(models: dict[str, LanguageModel], policy_name: str) -> None:
     generation = config(heat="sampled")
-    alone = {family: decode(models[family], PROMPTS, generation, eager_policy(policy_name)) for family in models}
+    alone = {
+        family: decode(models[family], PROMPTS, generation, eager_policy(policy_name)) for family in models
+    }
     streams = {f: stream(models[f], PROMPTS, generation, eager_policy(policy_name)) for f in models}
     finished = {}
     while streams:
