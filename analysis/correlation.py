@@ -160,9 +160,9 @@ def _mean_of_prompts(pairs: DriftPairs, name: str) -> float:
     each = []
     for index in np.unique(pairs.prompt):
         of = pairs.of_prompt(index)
-        ranks = [rankdata(values) for values in (of.signals[name], of.drift)]
-        if len(of.drift) > 2 and all(np.ptp(values) > 0 for values in ranks):
-            each.append(np.corrcoef(*ranks)[0, 1])
+        ranks = np.stack([rankdata(values) for values in (of.signals[name], of.drift)])
+        if len(of.drift) > 2 and (np.ptp(ranks, axis=1) > 0).all():
+            each.append(float(np.corrcoef(ranks)[0, 1]))
     return float(np.mean(each)) if each else float("nan")
 
 

@@ -23,8 +23,8 @@ class Volatility:
     there are several, tokens of the one prompt otherwise). count: int [A], tokens observed.
     plateau: mean over the older half of the ages, plateau_high: how high one such age's mean may lie by
     chance; NaN below four ages. settled_age: the smallest age from which on no interval lies above
-    plateau_high, None where there is no such age. recent: tokens committed within settled_age steps at this run's pace:
-    the k that covers them.
+    plateau_high, None where there is no such age. recent: tokens committed within settled_age steps at
+    this run's pace, the k that covers them.
     """
 
     ages: np.ndarray

@@ -1,0 +1,17 @@
+"""Figures: a measure in, a plotly Figure out; no torch, no files, one look (see theme)."""
+
+from analysis.plots.detection import detection_figure
+from analysis.plots.layers import layers_figure
+from analysis.plots.recompute_map import recompute_map_figure
+from analysis.plots.scatter import scatter_figure
+from analysis.plots.timeline import timeline_figure
+from analysis.plots.volatility import volatility_figure
+
+__all__ = [
+    "detection_figure",
+    "layers_figure",
+    "recompute_map_figure",
+    "scatter_figure",
+    "timeline_figure",
+    "volatility_figure",
+]

@@ -1,0 +1,53 @@
+"""Figure of how well a threshold on each signal finds the steps that drift most."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from analysis.correlation import Detection
+from analysis.plots.theme import SERIES, apply_theme, empty_figure, look
+
+
+def detection_figure(
+    detections: Sequence[Detection], threshold: float | None = None, dark: bool = False
+) -> go.Figure:
+    """ROC curves, one a signal; `threshold` marks the working point tau on the first of them."""
+    known = [detection for detection in detections if not np.isnan(detection.area)]
+    share = detections[0].top_share if detections else 0.1
+    title = f"Detecting the {share:.0%} of steps with the most drift"
+    if not known:
+        return empty_figure(title, "too few steps", dark)
+    figure = go.Figure()
+    for detection, colour in zip(known, SERIES, strict=False):
+        figure.add_scatter(
+            x=detection.false_rate,
+            y=detection.true_rate,
+            customdata=detection.threshold,
+            mode="lines",
+            line={"color": colour},
+            name=f"{detection.signal} ({detection.area:.2f})",
+            hovertemplate="above %{customdata:.3f}: finds %{y:.0%}, false alarms %{x:.0%}",
+        )
+    figure.add_scatter(
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        line={"color": look(dark).faint, "dash": "dot"},
+        name="chance",
+        hoverinfo="skip",
+    )
+    if threshold is not None and np.isfinite(threshold):
+        # Thresholds fall, so the last one above tau is the working point.
+        at = max(int((known[0].threshold > threshold).sum()) - 1, 0)
+        figure.add_scatter(
+            x=[known[0].false_rate[at]],
+            y=[known[0].true_rate[at]],
+            mode="markers",
+            marker={"color": look(dark).warning, "size": 11, "symbol": "diamond"},
+            name=f"τ = {threshold:g}",
+        )
+    apply_theme(figure, title, "false alarms", "found", dark)
+    figure.update_xaxes(tickformat=".0%", range=[0, 1])
+    figure.update_yaxes(tickformat=".0%", range=[0, 1.02])
+    return figure

@@ -1,0 +1,72 @@
+"""One look for every figure: a colour-blind safe palette, light and dark, room for the axis titles."""
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+# Okabe and Ito's palette: told apart with every common kind of colour vision.
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PURPLE, YELLOW = "#56B4E9", "#CC79A7", "#F0E442"
+SERIES = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW)
+FONT = "system-ui, sans-serif"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colours of a figure's ground; full, partial and warning mean the same in every figure."""
+
+    background: str
+    ink: str
+    faint: str
+    full: str
+    partial: str
+    warning: str
+    sequential: str
+
+
+LIGHT = Look("#ffffff", "#1f2933", "#d9dee4", VERMILION, SKY, ORANGE, "Cividis")
+DARK = Look("#111827", "#e5e7eb", "#374151", ORANGE, BLUE, YELLOW, "Cividis")
+
+
+def look(dark: bool) -> Look:
+    """The colours of the light or the dark figure."""
+    return DARK if dark else LIGHT
+
+
+def translucent(colour: str, opacity: float) -> str:
+    """A hex colour as rgba text."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+def apply_theme(
+    figure: go.Figure, title: str, x_title: str, y_title: str, dark: bool, height: int = 340
+) -> go.Figure:
+    """Give a figure its titles and the common look; returns the same figure."""
+    colours = look(dark)
+    figure.update_layout(
+        title={"text": title, "x": 0, "xanchor": "left", "xref": "paper", "font": {"size": 14}},
+        paper_bgcolor=colours.background,
+        plot_bgcolor=colours.background,
+        font={"family": FONT, "size": 12, "color": colours.ink},
+        colorway=list(SERIES),
+        margin={"l": 64, "r": 16, "t": 64, "b": 48},
+        height=height,
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        hoverlabel={"font": {"family": FONT}},
+        # Zoom survives a redraw as long as this text stays the same.
+        uirevision="keep",
+    )
+    figure.update_xaxes(gridcolor=colours.faint, zerolinecolor=colours.faint, linecolor=colours.faint)
+    figure.update_yaxes(gridcolor=colours.faint, zerolinecolor=colours.faint, linecolor=colours.faint)
+    figure.update_layout(xaxis_title_text=x_title, yaxis_title_text=y_title)
+    return figure
+
+
+def empty_figure(title: str, message: str, dark: bool) -> go.Figure:
+    """A figure that says why there is nothing to draw."""
+    figure = apply_theme(go.Figure(), title, "", "", dark)
+    figure.add_annotation(text=message, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    return figure

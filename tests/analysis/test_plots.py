@@ -1,0 +1,106 @@
+"""Figures from fixed traces: what is drawn is what was measured, in both looks, and nothing draws nothing."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from analysis import Trace
+from analysis.correlation import correlate, detect, drift_pairs
+from analysis.drift import drift
+from analysis.plots import (
+    detection_figure,
+    layers_figure,
+    recompute_map_figure,
+    scatter_figure,
+    timeline_figure,
+    volatility_figure,
+)
+from analysis.plots.scatter import coefficient_text
+from analysis.ranks import spearman
+from analysis.timeline import timeline
+from analysis.volatility import volatility
+from tests.analysis.test_measures import ENTROPY, following, made_trace
+
+
+@pytest.fixture
+def watched() -> Trace:
+    return made_trace(ENTROPY, following(ENTROPY))
+
+
+def all_figures(trace: Trace, dark: bool) -> list[go.Figure]:
+    pairs = drift_pairs([trace])
+    line = timeline(trace)
+    return [
+        timeline_figure(line, dark),
+        recompute_map_figure(line, "share", dark),
+        recompute_map_figure(line, "age", dark),
+        scatter_figure(pairs, correlate(pairs, ["max_entropy"]), threshold=0.5, dark=dark),
+        volatility_figure(volatility([trace]), recent=8, dark=dark),
+        layers_figure(drift(trace), dark),
+        detection_figure([detect(pairs)], 0.5, dark),
+    ]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_figure_is_titled_and_valid_json(watched: Trace, dark: bool) -> None:
+    for figure in all_figures(watched, dark):
+        assert figure.layout.title.text
+        assert figure.layout.xaxis.title.text is not None
+        json.loads(figure.to_json())
+    light, night = all_figures(watched, False)[0], all_figures(watched, True)[0]
+    assert light.layout.paper_bgcolor != night.layout.paper_bgcolor
+
+
+def test_timeline_bars_are_the_rows_of_full_and_partial_steps(trace: Trace) -> None:
+    figure = timeline_figure(timeline(trace))
+    full, partial = figure.data[:2]
+    assert (list(full.x), list(full.y)) == ([0], [7])
+    assert list(partial.x) == [1, 2, 3]
+    assert list(figure.data[2].y) == pytest.approx([0.1, 0.4, 0.7, 1.0])
+
+
+def test_a_finite_threshold_is_marked_and_an_infinite_one_is_not(trace: Trace) -> None:
+    assert not timeline_figure(timeline(trace)).layout.shapes
+    config = {"name": "entropy", "config": {"entropy_threshold": 0.5}}
+    marked = timeline_figure(timeline(replace(trace, policy=config)))
+    assert [shape.y0 for shape in marked.layout.shapes] == [0.5]
+
+
+def test_scatter_holds_the_pairs_and_says_both_coefficients(watched: Trace) -> None:
+    pairs = drift_pairs([watched])
+    busy = replace(pairs, signals={**pairs.signals, "num_committed": np.arange(len(pairs.drift)) % 3.0})
+    figure = scatter_figure(busy, correlate(busy, ["max_entropy"]))
+    kept = pairs.drift > 0
+    np.testing.assert_allclose(np.array(figure.data[0].y)[kept], pairs.drift[kept])
+    assert "Spearman +1.00" in figure.layout.title.text
+    assert "given the number committed" in figure.layout.title.text
+
+
+def test_recompute_map_draws_the_canvas_by_step(trace: Trace) -> None:
+    figure = recompute_map_figure(timeline(trace))
+    assert np.shape(figure.data[0].z) == (7, 4)
+    assert list(figure.data[1].y) == [3, 4, 5, 6]
+    with pytest.raises(ValueError, match="show"):
+        recompute_map_figure(timeline(trace), "heat")
+
+
+def test_an_unknown_coefficient_is_said_not_to_be_measured() -> None:
+    assert coefficient_text("rho", spearman(np.ones(9), np.arange(9.0))) == "rho not measured (n = 9)"
+
+
+def test_a_run_without_steps_gives_figures_that_say_so(watched: Trace) -> None:
+    early = replace(watched, steps=watched.steps[:1])
+    pairs = drift_pairs([early])
+    figures = [
+        timeline_figure(timeline(replace(watched, steps=()))),
+        recompute_map_figure(timeline(replace(watched, steps=()))),
+        scatter_figure(pairs, correlate(pairs)),
+        volatility_figure(volatility([early])),
+        layers_figure(drift(early)),
+        detection_figure([detect(pairs)]),
+    ]
+    for figure in figures:
+        assert figure.layout.annotations[0].text
