@@ -10,15 +10,24 @@ class KVCache:
     """k, v: [N, B, G, L+1, D], zero at first; k is stored after rope since positions never move.
 
     Column L is a trash slot that surplus rows write to and nobody attends. Buffers keep their addresses.
+    q: [N, B, H, L+1, D] after rope, kept only for a policy that looks at past queries, else None.
     """
 
     def __init__(
-        self, spec: ModelSpec, num_slots: int, length: int, device: torch.device, dtype: torch.dtype
+        self,
+        spec: ModelSpec,
+        num_slots: int,
+        length: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        keep_queries: bool = False,
     ) -> None:
         shape = (spec.num_layers, num_slots, spec.num_kv_heads, length + 1, spec.head_dim)
         # Zeros, never empty: a NaN behind an attention mask still poisons the output.
         self.k = torch.zeros(shape, device=device, dtype=dtype)
         self.v = torch.zeros(shape, device=device, dtype=dtype)
+        heads = (*shape[:2], spec.num_heads, *shape[3:])
+        self.q = torch.zeros(heads, device=device, dtype=dtype) if keep_queries else None
         self.length = length
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
@@ -37,7 +46,9 @@ class RowStore:
     def __init__(self, cache: KVCache, rows: Tensor) -> None:
         self.cache, self.rows = cache, rows
 
-    def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def update(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        if self.cache.q is not None:
+            write_rows(self.cache.q[layer], self.rows, queries)
         self.cache.write(layer, self.rows, keys, values)
         return self.cache.read(layer)
 

@@ -83,7 +83,7 @@ class Denoiser:
         self.length = prompt_length + config.gen_length
         self.copies = 2 if config.cfg_scale > 0 else 1
         buffers = (spec, self.copies * num_slots, self.length, device, model.dtype)
-        self.cache = KVCache(*buffers)
+        self.cache = KVCache(*buffers, keep_queries=policy.keeps_queries)
         self.deltas = DeltaCache(*buffers) if policy.layerwise else None
         self.rule = UNMASK_RULES[config.unmask](config)
         self.noise = GumbelNoise(num_slots, device) if config.temperature > 0 else None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from core.cache import DeltaCache, KVCache, RowStore
-from core.models.transformer import OnAttention, Rotary, Transformer
+from core.models.transformer import OnAttention, Rotary, Transformer, attention_weights
 from core.policies.base import OnRows, PerLayer
 from core.rows import gather_rows, to_rows
 
@@ -54,24 +54,27 @@ class OnRowAttention:
 class CachedLayer:
     """LayerView of one layer before it runs; see core.policies.base. B counts conditional sequences."""
 
-    def __init__(self, model: Transformer, index: int, hidden: Tensor, cache: KVCache, batch: int) -> None:
+    def __init__(
+        self, model: Transformer, index: int, hidden: Tensor, cache: KVCache, key_mask: Tensor | None, batch: int
+    ) -> None:
         self.model, self.index, self.hidden = model, index, hidden
-        self.cache, self.batch = cache, batch
-        self._fresh: Tensor | None = None
+        self.cache, self.key_mask, self.batch = cache, key_mask, batch
 
-    def values(self) -> Tensor:
-        return self.cache.read(self.index)[1][: self.batch]
+    def values(self, start: int) -> Tensor:
+        return self.cache.read(self.index)[1][: self.batch, :, start:]
 
-    def fresh_values(self) -> Tensor:
-        if self._fresh is None:
-            self._fresh = self.model.layers[self.index].values(self.hidden)
-        return self._fresh[: self.batch]
+    def swap_values(self, start: int) -> Tensor:
+        fresh = self.model.layers[self.index].values(self.hidden[:, start:])
+        self.cache.read(self.index)[1][:, :, start:].copy_(fresh)
+        return fresh[: self.batch]
 
-    def store_fresh_values(self, where: Tensor) -> None:
-        self.fresh_values()
-        cached = self.cache.read(self.index)[1]
-        chosen = where.repeat(cached.shape[0] // self.batch, 1)[:, None, :, None]
-        cached.copy_(torch.where(chosen, self._fresh, cached))
+    def attention_rows(self, position: Tensor) -> Tensor:
+        assert self.cache.q is not None, "a policy that asks for past queries must say keeps_queries"
+        queries = self.cache.q[self.index, : self.batch]
+        index = position[:, None, None, None].expand(-1, queries.shape[1], 1, queries.shape[3])
+        keys = self.cache.read(self.index)[0][: self.batch]
+        mask = None if self.key_mask is None else self.key_mask[: self.batch]
+        return attention_weights(queries.gather(2, index), keys, mask)[:, :, 0]
 
 
 def forward_layerwise(
@@ -97,7 +100,7 @@ def forward_layerwise(
     hidden = model.embedding(tokens)
     refreshed = torch.zeros(batch, length, dtype=torch.long, device=tokens.device)
     for layer in range(model.spec.num_layers):
-        wanted = per_layer(layer, CachedLayer(model, layer, hidden, cache, batch))
+        wanted = per_layer(layer, CachedLayer(model, layer, hidden, cache, key_masks[layer], batch))
         active = ((wanted | forced) & allowed).repeat(copies, 1)
         num_rows = int(active.sum(dim=1).max())
         if num_rows:

@@ -20,15 +20,15 @@ OnAttention = Callable[[int, Tensor], None]
 class KVStore(Protocol):
     """Where a layer's keys and values go, and what it attends to."""
 
-    def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Take K, V [B, G, R, D] of the rows being computed; return K, V [B, G, L, D] to attend to."""
+    def update(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Take Q [B, H, R, D] and K, V [B, G, R, D] of the rows; return K, V [B, G, L, D] to attend to."""
         ...
 
 
 class FreshKV:
     """Attend to exactly the rows being computed: a plain pass without a cache."""
 
-    def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def update(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         return keys, values
 
 
@@ -135,7 +135,7 @@ class Transformer(nn.Module):
         """
         layer = self.layers[index]
         q, k, v = layer.project(hidden, rotary)
-        keys, values = store.update(index, k, v)
+        keys, values = store.update(index, q, k, v)
         if on_attention is None:
             mixed = F.scaled_dot_product_attention(
                 q, keys, values, attn_mask=key_mask, enable_gqa=q.shape[1] != keys.shape[1]

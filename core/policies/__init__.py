@@ -5,12 +5,29 @@ from dataclasses import fields
 from typing import Any
 
 from core.policies.base import CachePolicy, Plan, PolicyConfig
+from core.policies.d2_cache import D2Cache
+from core.policies.dkv_cache import DKVCache, DKVGreedy
+from core.policies.dllm_cache import DLLMCache
+from core.policies.elastic_cache import ElasticCache
 from core.policies.entropy_cache import EntropyCache
 from core.policies.fast_dllm import DualCache, PrefixCache
 from core.policies.no_cache import NoCache
+from core.policies.sparse_dllm import SparseDLLM
 
 POLICIES: dict[str, type[CachePolicy]] = {
-    policy.name: policy for policy in (NoCache, PrefixCache, DualCache, EntropyCache)
+    policy.name: policy
+    for policy in (
+        NoCache,
+        PrefixCache,
+        DualCache,
+        DKVCache,
+        DKVGreedy,
+        DLLMCache,
+        D2Cache,
+        ElasticCache,
+        SparseDLLM,
+        EntropyCache,
+    )
 }
 
 

@@ -15,16 +15,16 @@ from core.state import DecodeState
 class LayerView(Protocol):
     """What a per-layer policy may look at before layer `index` runs."""
 
-    def values(self) -> Tensor:
-        """Cached value vectors of every position, [B, G, L, D]."""
+    def values(self, start: int) -> Tensor:
+        """Cached value vectors of positions start..L-1, a view [B, G, L - start, D]."""
         ...
 
-    def fresh_values(self) -> Tensor:
-        """Value vectors of every position computed from this layer's input, [B, G, L, D]."""
+    def swap_values(self, start: int) -> Tensor:
+        """Put value vectors of this layer's input into the cache from `start` on; return them."""
         ...
 
-    def store_fresh_values(self, where: Tensor) -> None:
-        """Put the fresh value vectors into the cache where bool [B, L] says so."""
+    def attention_rows(self, position: Tensor) -> Tensor:
+        """Attention [B, H, L] of the cached query at position int [B] over the cached keys."""
         ...
 
 
@@ -89,7 +89,7 @@ class CachePolicy:
 
     Class facts: name; Config; lossless, a Config under which the tokens equal those of `none` (None where
     the method has no such limit); REASONS, the labels of Plan.reason; layerwise, True when plans use
-    per_layer, for the whole run; needs_blocks, True when a sliding window has no meaning for it.
+    per_layer, for the whole run; keeps_queries, True when it calls LayerView.attention_rows; needs_blocks, True when a sliding window has no meaning for it.
     """
 
     name: ClassVar[str]
@@ -97,6 +97,7 @@ class CachePolicy:
     lossless: ClassVar[PolicyConfig | None] = None
     REASONS: ClassVar[tuple[str, ...]]
     layerwise: ClassVar[bool] = False
+    keeps_queries: ClassVar[bool] = False
     needs_blocks: ClassVar[bool] = False
 
     def __init__(self, config: Any) -> None:

@@ -1,0 +1,71 @@
+"""dLLM-Cache: long-interval prompt caching, and a response whose most changed rows are recomputed."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from core.config import require
+from core.policies.base import CachePolicy, LayerView, Plan, PolicyConfig
+from core.state import DecodeState
+
+
+@dataclass(frozen=True)
+class DLLMCacheConfig(PolicyConfig):
+    """kp, kr: steps between refreshes of prompt and response (released for LLaDA-Instruct on GSM8K:
+    50 and 7). ratio: share of the response recomputed in between (0.25).
+    """
+
+    kp: int = 50
+    kr: int = 7
+    ratio: float = 0.25
+
+    def check(self) -> None:
+        require(self.kp >= 1, "kp", self.kp, "an integer of at least 1")
+        require(self.kr >= 1, "kr", self.kr, "an integer of at least 1")
+        require(0 <= self.ratio <= 1, "ratio", self.ratio, "a number from 0 to 1")
+
+
+class DLLMCache(CachePolicy):
+    """Reuse each layer's outputs; refresh the response rows whose value vectors moved most.
+
+    Decides: step counters (t mod kp, t mod kr from t = 0), and per layer the lowest cosine between fresh and cached V ("V-verify").
+    Recomputed: prompt every kp steps, response every kr; otherwise ratio * G response rows a layer, and
+    the first layer entirely. Decision cost: O(N G d), V of every response row at every step.
+    Source: dLLM-Cache (arXiv 2506.06295), section 4, and its released hooks. The attention and MLP
+    outputs of a row are always refreshed together, so one cached increment a row replaces both.
+    """
+
+    name = "dllm-cache"
+    Config = DLLMCacheConfig
+    lossless = DLLMCacheConfig(kp=1, kr=1)
+    REASONS = ("first step", "reuse", "prompt interval", "response interval", "both intervals")
+    layerwise = True
+
+    config: DLLMCacheConfig
+
+    def plan(self, state: DecodeState) -> Plan:
+        prompt_due = state.step % self.config.kp == 0
+        response_due = state.step % self.config.kr == 0
+        reason = 1 + prompt_due.long() + 2 * response_due.long()
+        response = (state.columns >= state.prompt_len).expand_as(state.valid)
+        whole = torch.where(response, response_due[:, None], prompt_due[:, None])
+
+        def per_layer(layer: int, view: LayerView) -> Tensor:
+            before = view.values(state.prompt_len).clone()
+            fresh = view.swap_values(state.prompt_len)
+            if layer == 0:
+                return torch.ones_like(whole)
+            return whole | self.most_changed(state, before, fresh)
+
+        return Plan(refresh=whole, reason=reason, per_layer=per_layer)
+
+    def most_changed(self, state: DecodeState, before: Tensor, fresh: Tensor) -> Tensor:
+        """The ratio * G response rows of lowest cosine between V [B, G, R, D] before and now, bool [B, L]."""
+        similarity = torch.nn.functional.cosine_similarity(
+            before.transpose(1, 2).flatten(2).float(), fresh.transpose(1, 2).flatten(2).float(), dim=-1
+        )
+        count = int(self.config.ratio * similarity.shape[1])
+        order = similarity.sort(dim=1, stable=True).indices[:, :count]
+        chosen = torch.zeros_like(state.valid)
+        return chosen.scatter(1, order + state.prompt_len, True)

@@ -1,0 +1,1 @@
+"""Training and judging the embedded model: problems, tokenizer, objective, trainer, evaluation."""

@@ -1,0 +1,1 @@
+"""Problem families: each module has NAME, MAX_SIZE and draw(rng, size)."""

@@ -1,0 +1,102 @@
+"""Where problems come from and how an answer is graded: what the page and the evaluation use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from core.training.families import arithmetic, code, lists, lookup
+from core.training.problem import Problem, read_problems, with_examples, write_problems
+from core.training.sandbox import RefusedSource, run_function
+
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "Problem",
+    "draw",
+    "fresh",
+    "grade",
+    "held_out",
+    "read_problems",
+    "with_examples",
+    "write_problems",
+]
+MARK = "####"
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of problem: `draw(rng, size)` makes one of a size from 1 to `max_size`."""
+
+    draw: Callable[[Random, int], Problem]
+    min_size: int
+    max_size: int
+
+
+FAMILIES = {
+    arithmetic.NAME: Family(arithmetic.draw, 1, arithmetic.MAX_SIZE),
+    lists.NAME: Family(lists.draw, 2, lists.MAX_SIZE),
+    lookup.NAME: Family(lookup.draw, 2, lookup.MAX_SIZE),
+    code.NAME: Family(code.draw, 1, code.MAX_SIZE),
+}
+
+
+def family_named(name: str) -> Family:
+    if name not in FAMILIES:
+        raise ValueError(f"family is {name!r}; allowed are {', '.join(FAMILIES)}")
+    return FAMILIES[name]
+
+
+def draw(name: str, rng: Random, *, held_out: bool, largest: float = 1.0) -> Problem:
+    """One problem of a family, of a random size up to the share `largest` of the family's range.
+
+    Training draws only from held_out=False and scores only come from held_out=True; the two never share
+    a signature.
+    """
+    family = family_named(name)
+    top = family.min_size + round(largest * (family.max_size - family.min_size))
+    while True:
+        problem = family.draw(rng, rng.randint(family.min_size, top))
+        if problem.is_held_out == held_out:
+            return problem
+
+
+def held_out(name: str, n: int, seed: int = 0, shots: int = 0) -> list[Problem]:
+    """`n` different held-out problems, the same ones for the same seed; `shots` worked examples each."""
+    rng = Random(f"{name}|{seed}|{shots}")
+    found: dict[str, Problem] = {}
+    while len(found) < n:
+        problem = draw(name, rng, held_out=True)
+        found.setdefault(problem.prompt, with_shots(problem, rng, shots))
+    return list(found.values())
+
+
+def with_shots(problem: Problem, rng: Random, shots: int) -> Problem:
+    examples = [draw(problem.family, rng, held_out=False, largest=0.5) for _ in range(shots)]
+    return with_examples(problem, examples) if shots else problem
+
+
+def fresh(name: str, seed: int) -> Problem:
+    """One held-out problem drawn from a seed: "another problem" in the page."""
+    return held_out(name, 1, seed)[0]
+
+
+def grade(problem: Problem, text: str) -> bool:
+    """Whether `text` solves the problem.
+
+    An answer must stand on the line after the last `#### ` and match exactly, but for space. A function
+    must be the last thing in the text and give the expected value on every input.
+    """
+    if problem.answer is not None:
+        before, mark, said = text.rpartition(MARK)
+        lines = said.strip().splitlines()
+        return bool(mark) and bool(lines) and " ".join(lines[0].split()) == " ".join(problem.answer.split())
+    assert problem.function is not None
+    start = text.find("def ")
+    if start < 0:
+        return False
+    inputs = [given for given, _ in problem.tests]
+    try:
+        outputs = run_function(text[start:].strip(), problem.function, inputs)
+    except (RefusedSource, RuntimeError):
+        return False
+    return outputs == [wanted for _, wanted in problem.tests]

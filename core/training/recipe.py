@@ -1,0 +1,99 @@
+"""Recipe: every number of a training run, and what is trained on when."""
+
+from dataclasses import dataclass
+from random import Random
+
+from core.models.spec import ModelSpec
+from core.training.families import arithmetic
+from core.training.problem import Problem
+from core.training.problems import draw
+from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID
+
+WIDTHS = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
+EARLY = {"drill": 0.35, "math": 0.2, "list": 0.15, "lookup": 0.15, "code": 0.15}
+LATE = {"drill": 0.1, "math": 0.3, "list": 0.25, "lookup": 0.2, "code": 0.15}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training run. Lengths in tokens; learning rates are peaks, reached after `warmup_steps`."""
+
+    tokens: int
+    seed: int = 0
+    hidden_size: int = 256
+    intermediate_size: int = 704
+    num_layers: int = 6
+    num_heads: int = 4
+    vocab_size: int = 1280
+    batch_tokens: int = 6144
+    matrix_lr: float = 0.015
+    vector_lr: float = 0.003
+    weight_decay: float = 0.2
+    warmup_steps: int = 50
+    decay_from: float = 0.2
+    ema: float = 0.995
+    max_attention_logit: float = 40.0
+    min_mask_rate: float = 0.05
+    block_states: float = 0.6
+    block_length: int = 32
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1:
+            raise ValueError(f"tokens is {self.tokens}; it must be at least 1")
+        if self.hidden_size % self.num_heads:
+            raise ValueError(f"num_heads {self.num_heads} does not divide hidden_size {self.hidden_size}")
+        if self.batch_tokens < WIDTHS[-1]:
+            raise ValueError(f"batch_tokens is {self.batch_tokens}; it must be at least {WIDTHS[-1]}")
+        for field in ("decay_from", "ema", "min_mask_rate", "block_states"):
+            if not 0 <= getattr(self, field) < 1:
+                raise ValueError(f"{field} is {getattr(self, field)}; it must be at least 0 and below 1")
+
+    @property
+    def spec(self) -> ModelSpec:
+        """LLaDA-8B's architecture at this size; trained with tied, exported with untied embeddings."""
+        return ModelSpec(
+            family="llada",
+            vocab_size=self.vocab_size,
+            hidden_size=self.hidden_size,
+            intermediate_size=self.intermediate_size,
+            num_layers=self.num_layers,
+            num_heads=self.num_heads,
+            num_kv_heads=self.num_heads,
+            head_dim=self.hidden_size // self.num_heads,
+            rope_theta=10000.0,
+            rms_norm_eps=1e-5,
+            max_positions=2048,
+            mask_token_id=MASK_ID,
+            eos_token_ids=(EOS_ID,),
+            pad_token_id=EOS_ID,
+            bos_token_id=BOS_ID,
+        )
+
+    def lr_factor(self, step: int, progress: float) -> float:
+        """Linear warm-up, constant, then linear to zero over everything after `decay_from`."""
+        decay = min(1.0, (1.0 - progress) / (1.0 - self.decay_from))
+        return max(0.0, decay) * min(1.0, (step + 1) / max(1, self.warmup_steps))
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A problem and the worked examples before it."""
+
+    problem: Problem
+    examples: tuple[Problem, ...] = ()
+
+
+def draw_lesson(rng: Random, progress: float) -> Lesson:
+    """What is trained on after `progress` (0..1) of the run: short things first, few-shot prompts late."""
+    blend = min(1.0, progress / 0.3)
+    names = list(EARLY)
+    weights = [EARLY[name] * (1 - blend) + LATE[name] * blend for name in names]
+    name = rng.choices(names, weights)[0]
+    largest = min(1.0, max(0.0, (progress - 0.03) / 0.3))
+    if name == "drill":
+        return Lesson(arithmetic.drill(rng, rng.randint(1, 2 + round(4 * largest))))
+    problem = draw(name, rng, held_out=False, largest=largest)
+    if progress < 0.3 or rng.random() > 0.08:
+        return Lesson(problem)
+    shots = rng.randint(1, 8)
+    return Lesson(problem, tuple(draw(name, rng, held_out=False, largest=0.5) for _ in range(shots)))

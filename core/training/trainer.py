@@ -1,0 +1,158 @@
+"""The training loop: batches, steps, validation, log, checkpoint, resume, export."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from core.training.batches import Batch, BatchStream, collate, encode
+from core.training.corruption import Corrupted, corrupt
+from core.training.export import export
+from core.training.model import TiedModel
+from core.training.optimizer import Optimizer
+from core.training.problems import FAMILIES, held_out
+from core.training.recipe import WIDTHS, Lesson, Recipe
+from core.training.tokenizer import save_tokenizer, train_tokenizer
+
+LOG_EVERY_SECONDS = 20.0
+SAVE_EVERY_SECONDS = 300.0
+VALIDATE_EVERY_TOKENS = 1_000_000
+VALIDATION_PROBLEMS = 32
+
+
+class Trainer:
+    """A run in `directory`: checkpoint.pt, log.jsonl and, at every save, the exported model."""
+
+    def __init__(
+        self, recipe: Recipe, directory: Path, device: str, dtype: torch.dtype, compile_layers: bool
+    ) -> None:
+        self.directory, self.device = directory, device
+        directory.mkdir(parents=True, exist_ok=True)
+        saved = self._saved()
+        self.recipe = replace(saved["recipe"], tokens=recipe.tokens) if saved else recipe
+        torch.manual_seed(self.recipe.seed)
+        self.tokenizer = self._tokenizer()
+        self.recipe = replace(self.recipe, vocab_size=self.tokenizer.get_vocab_size())
+        self.model = TiedModel(self.recipe.spec, dtype, compile_layers).to(device)
+        self.optimizer = Optimizer(self.model, self.recipe)
+        self.tokens_seen, self.seconds = 0, 0.0
+        if saved:
+            self.optimizer.restore(saved["count"], saved["tensors"])
+            self.tokens_seen, self.seconds = saved["tokens_seen"], saved["seconds"]
+        self.generator = torch.Generator().manual_seed(self.recipe.seed + self.optimizer.count)
+
+    def _saved(self) -> dict | None:
+        path = self.directory / "checkpoint.pt"
+        if not path.exists():
+            return None
+        saved = torch.load(path, map_location=self.device, weights_only=True)
+        return {**saved, "recipe": Recipe(**saved["recipe"])}
+
+    def _tokenizer(self) -> Tokenizer:
+        path = self.directory / "tokenizer.json"
+        if path.exists():
+            return Tokenizer.from_file(str(path))
+        tokenizer = train_tokenizer(self.recipe.seed, self.recipe.vocab_size)
+        save_tokenizer(tokenizer, self.directory, self.recipe.spec.max_positions)
+        return tokenizer
+
+    def run(self) -> None:
+        """Train until `recipe.tokens` have been seen, then save and export."""
+        stream = BatchStream(
+            self.recipe, self.tokenizer, Random(f"{self.recipe.seed}|{self.optimizer.count}")
+        )
+        started = time.perf_counter() - self.seconds
+        logged = saved = time.perf_counter()
+        validated = self.tokens_seen
+        stream.progress = self.progress
+        losses: list[float] = []
+        for batch in stream:
+            losses.append(self.step(batch))
+            stream.progress = self.progress
+            now = time.perf_counter()
+            self.seconds = now - started
+            if now - logged > LOG_EVERY_SECONDS:
+                self.log(loss=sum(losses) / len(losses))
+                losses, logged = [], now
+            if self.tokens_seen - validated > VALIDATE_EVERY_TOKENS:
+                validated = self.tokens_seen
+                self.log(**self.validate())
+            if now - saved > SAVE_EVERY_SECONDS:
+                self.save()
+                saved = now
+            if self.tokens_seen >= self.recipe.tokens:
+                break
+        self.log(**self.validate())
+        self.save()
+
+    @property
+    def progress(self) -> float:
+        return min(1.0, self.tokens_seen / self.recipe.tokens)
+
+    def step(self, batch: Batch) -> float:
+        """One update; returns the loss."""
+        corrupted = corrupt(batch, self.recipe, self.generator)
+        logits, peaks = self.model(corrupted.tokens.to(self.device), corrupted.rows.to(self.device))
+        loss = self._loss(corrupted, logits)
+        loss.backward()
+        self.peak = float(peaks.max())
+        self.optimizer.step(self.recipe.lr_factor(self.optimizer.count, self.progress), peaks)
+        self.tokens_seen += batch.tokens.numel()
+        return float(loss.detach())
+
+    def _loss(self, corrupted: Corrupted, logits: Tensor) -> Tensor:
+        each = F.cross_entropy(logits.float(), corrupted.targets.to(self.device), reduction="none")
+        return (each * corrupted.weights.to(self.device)).sum()
+
+    def _validation(self) -> Iterator[tuple[str, Batch]]:
+        for family in FAMILIES:
+            problems = held_out(family, VALIDATION_PROBLEMS, seed=1)
+            sequences = [encode(self.tokenizer, Lesson(problem)) for problem in problems]
+            longest = max(len(sequence.tokens) for sequence in sequences)
+            yield family, collate(sequences, next(width for width in WIDTHS if width >= longest))
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """Loss of the EMA weights on fixed held-out problems under fixed masks, by family."""
+        result = {}
+        for tensor in self.optimizer.trained:
+            tensor.parameter.copy_(tensor.average)
+        for family, batch in self._validation():
+            corrupted = corrupt(batch, self.recipe, torch.Generator().manual_seed(0))
+            logits, _ = self.model(corrupted.tokens.to(self.device), corrupted.rows.to(self.device))
+            result[f"val_{family}"] = round(float(self._loss(corrupted, logits)), 4)
+        for tensor in self.optimizer.trained:
+            tensor.parameter.copy_(tensor.master)
+        return result
+
+    def log(self, **values: float) -> None:
+        record = {
+            "step": self.optimizer.count,
+            "tokens": self.tokens_seen,
+            "seconds": round(self.seconds, 1),
+            "peak": round(self.peak, 1),
+            "lr": round(self.recipe.lr_factor(self.optimizer.count, self.progress), 4),
+            **values,
+        }
+        with (self.directory / "log.jsonl").open("a", encoding="utf-8") as out:
+            out.write(json.dumps(record) + "\n")
+
+    def save(self) -> None:
+        """Write checkpoint.pt through a temporary file, and export the EMA weights."""
+        state = {
+            **self.optimizer.state(),
+            "recipe": asdict(self.recipe),
+            "tokens_seen": self.tokens_seen,
+            "seconds": self.seconds,
+        }
+        partial = self.directory / "checkpoint.partial"
+        torch.save(state, partial)
+        partial.replace(self.directory / "checkpoint.pt")
+        export(self.optimizer.averages(), self.recipe.spec, self.directory)
