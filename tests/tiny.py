@@ -1,4 +1,4 @@
-"""Tiny random models: transformers' own layers made bidirectional, and the checkpoints of our families they make.
+"""Tiny random models: transformers' own layers made bidirectional, and our families' checkpoints of them.
 
 Nothing here imports `core`, so a test that compares with these compares with somebody else's code.
 """

@@ -87,6 +87,11 @@ class Run:
         return [sorted((np.flatnonzero(step.committed) - start).tolist()) for step in self.steps]
 
     @property
+    def order(self) -> list[int]:
+        """All generated positions, earlier commits first."""
+        return [position for step in self.committed for position in step]
+
+    @property
     def computed(self) -> list[list[int]]:
         """Layers recomputed per position at each step."""
         return [step.refreshed.tolist() for step in self.steps]

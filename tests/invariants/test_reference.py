@@ -95,6 +95,6 @@ def test_stop_at_eos_ends_once_no_mask_is_left_before_it(
     assert run.committed == committed[:num_steps]
     assert num_steps < len(committed)
     assert run.tokens[: first + 1] == tokens[: first + 1]
-    kept = set(sum(committed[:num_steps], []))
+    kept = set(run.order)
     assert run.tokens == [tokens[i] if i in kept else eos for i in range(24)]
     assert [i for i, at in enumerate(run.generation.decoded_at) if at == -1] == sorted(set(range(24)) - kept)

@@ -38,7 +38,7 @@ def check_progress(run: Run) -> None:
     assert all(step.committed.any() for step in run.steps)
     assert len(run.steps) <= len(run.tokens)
     assert run.generation.num_steps == len(run.steps)
-    assert sorted(sum(run.committed, [])) == list(range(len(run.tokens)))
+    assert sorted(run.order) == list(range(len(run.tokens)))
 
 
 def check_finality(run: Run) -> None:
@@ -49,7 +49,7 @@ def check_finality(run: Run) -> None:
             assert step.tokens[position] == run.tokens[position - start]
             assert run.generation.decoded_at[position - start] == step.step
     assert MASK not in run.tokens
-    blocks = [at // 8 for at in sum(run.committed, [])]
+    blocks = [at // 8 for at in run.order]
     assert blocks == sorted(blocks)
 
 

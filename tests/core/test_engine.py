@@ -1,0 +1,147 @@
+"""stream and generate: what they refuse before any work, and what their events hold."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from core import (
+    GenerationConfig,
+    LanguageModel,
+    RunFinished,
+    RunStarted,
+    StepEvent,
+    create_policy,
+    generate,
+    stream,
+)
+from tests.invariants.runs import config
+from tests.tiny import CONTEXT, EOS, MASK, PROMPTS, VOCAB
+
+SMALL = GenerationConfig(gen_length=8, block_length=4)
+
+
+@pytest.fixture
+def llada(models: dict[str, LanguageModel]) -> LanguageModel:
+    return models["llada"]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "said"),
+    [
+        ([], "prompts"),
+        ("a text that is no list", "prompts"),
+        ([[]], "empty"),
+        ([[5], []], "prompt 1"),
+        ([[5, VOCAB]], str(VOCAB)),
+        ([[-1]], "-1"),
+        ([[5, MASK]], "mask"),
+        ([""], "empty"),
+        (["   "], "empty"),
+        (["words"], "tokenizer"),
+        ([[5] * (CONTEXT - 7)], str(CONTEXT)),
+    ],
+)
+def test_prompts_that_cannot_run_are_refused_before_any_work(
+    llada: LanguageModel, prompts: object, said: str
+) -> None:
+    with pytest.raises(ValueError, match=r"\S") as caught:
+        stream(llada, prompts, SMALL, create_policy("none"))  # type: ignore[arg-type]
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_longest_prompt_that_fits_runs(llada: LanguageModel) -> None:
+    [done] = generate(llada, [[5] * (CONTEXT - 8)], SMALL, create_policy("entropy"))
+    assert len(done.tokens) == 8
+
+
+def test_a_prompt_of_one_token_runs_in_every_family(model: LanguageModel) -> None:
+    """A shifted model reads its first token's prediction off the last prompt row."""
+    [done] = generate(model, [[5]], SMALL, create_policy("entropy"))
+    assert MASK not in done.tokens
+
+
+def test_a_policy_that_needs_blocks_refuses_a_sliding_window(llada: LanguageModel) -> None:
+    sliding = dataclasses.replace(SMALL, window="sliding")
+    with pytest.raises(ValueError, match="window"):
+        stream(llada, PROMPTS, sliding, create_policy("dual"))
+
+
+@pytest.mark.parametrize("slots", [0, -1])
+def test_no_slots_are_refused(llada: LanguageModel, slots: int) -> None:
+    with pytest.raises(ValueError, match="slots"):
+        stream(llada, PROMPTS, SMALL, create_policy("none"), slots=slots)
+
+
+def test_the_first_event_says_what_runs(model: LanguageModel, family: str) -> None:
+    policy = create_policy("entropy", entropy_threshold=0.5)
+    events = list(stream(model, PROMPTS, config(), policy))
+    started, finished = events[0], events[-1]
+    assert isinstance(started, RunStarted)
+    assert isinstance(finished, RunFinished)
+    assert all(isinstance(event, StepEvent) for event in events[1:-1])
+    assert started.prompt_length == max(map(len, PROMPTS))
+    assert started.canvas_length == started.prompt_length + 24
+    assert [list(request.prompt_ids) for request in started.requests] == list(PROMPTS)
+    assert (started.policy, started.policy_config["entropy_threshold"]) == ("entropy", 0.5)
+    assert started.generation == config().to_dict()
+    known = {
+        "family": family,
+        "dtype": "float32",
+        "device": "cpu",
+        "mask_token_id": MASK,
+        "vocab_size": VOCAB,
+    }
+    assert known.items() <= started.model.items()
+    assert [generation.request.index for generation in finished.generations] == [0, 1, 2]
+
+
+def test_events_are_frozen_and_hold_no_tensors(llada: LanguageModel) -> None:
+    for event in stream(llada, PROMPTS, config(), create_policy("entropy")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            event.seconds = {}  # type: ignore[misc, union-attr]
+        if isinstance(event, StepEvent):
+            for field in dataclasses.fields(event):
+                assert isinstance(getattr(event, field.name), np.ndarray | tuple | dict), field.name
+
+
+def test_an_event_stays_as_it_was_when_the_run_goes_on(llada: LanguageModel) -> None:
+    kept, copies = [], []
+    for event in stream(llada, PROMPTS, config(), create_policy("entropy")):
+        if isinstance(event, StepEvent):
+            kept.append(event)
+            copies.append(
+                {name: getattr(event, name).copy() for name in ("committed", "tokens", "refreshed")}
+            )
+    for event, copy in zip(kept, copies, strict=True):
+        for name, value in copy.items():
+            np.testing.assert_array_equal(getattr(event, name), value)
+
+
+def test_each_request_finishes_once_in_the_event_of_its_last_step(llada: LanguageModel) -> None:
+    steps = [
+        event
+        for event in stream(llada, [*PROMPTS, [9, 9]], config(), create_policy("none"), slots=2)
+        if isinstance(event, StepEvent)
+    ]
+    finished = [(g.request.index, number) for number, event in enumerate(steps) for g in event.finished]
+    assert sorted(index for index, _ in finished) == [0, 1, 2, 3]
+    for index, number in finished:
+        busy = [number for number, event in enumerate(steps) if index in event.request]
+        assert busy[-1] == number
+        assert busy == list(range(busy[0], busy[0] + len(busy)))
+
+
+def test_generate_gives_what_stream_ends_with(llada: LanguageModel) -> None:
+    last = list(stream(llada, PROMPTS, config(), create_policy("dual")))[-1]
+    assert isinstance(last, RunFinished)
+    assert tuple(generate(llada, PROMPTS, config(), create_policy("dual"))) == last.generations
+
+
+def test_eos_never_keeps_the_token_out(models: dict[str, LanguageModel]) -> None:
+    for model in models.values():
+        [done] = generate(
+            model, PROMPTS[:1], config("threshold", "sampled", eos="never"), create_policy("none")
+        )
+        assert EOS not in done.tokens
