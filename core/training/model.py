@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from core.models.spec import ModelSpec
 from core.models.transformer import Layer, Rotary, Transformer
 
+WIDEST_COMPILED = 640
+
 
 def layer_pass(layer: Layer, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
     """The next residual stream [B, T, d] and the largest attention logit of each head [H].
@@ -37,6 +39,8 @@ class TiedModel(nn.Module):
         self.scale = math.sqrt(spec.hidden_size)
         self.embedding = nn.Parameter(torch.randn(spec.vocab_size, spec.hidden_size) / self.scale)
         self._layer_pass = torch.compile(layer_pass, dynamic=False) if compile_layers else layer_pass
+        with torch.no_grad():
+            self.embedding[spec.mask_token_id] *= 0.25
         for block in self.layers():
             for name, weight in block.named_parameters():
                 if weight.ndim == 2:
@@ -52,8 +56,10 @@ class TiedModel(nn.Module):
         rotary = self.body.rotary(torch.arange(tokens.shape[1], device=tokens.device)[None])
         hidden = (F.embedding(tokens, self.embedding) * self.scale).to(dtype)
         peaks = []
+        compiled = torch.is_grad_enabled() and tokens.shape[1] <= WIDEST_COMPILED
+        layer_step = self._layer_pass if compiled else layer_pass
         for layer in self.layers():
-            hidden, peak = self._layer_pass(layer, hidden, rotary)
+            hidden, peak = layer_step(layer, hidden, rotary)
             peaks.append(peak)
         hidden = hidden.flatten(0, 1)[rows]
         normed = F.rms_norm(hidden, (hidden.shape[-1],), self.body.final_norm, self.body.spec.rms_norm_eps)

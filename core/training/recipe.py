@@ -9,7 +9,7 @@ from core.training.problem import Problem
 from core.training.problems import draw
 from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID
 
-WIDTHS = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
+WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
 EARLY = {"drill": 0.35, "math": 0.2, "list": 0.15, "lookup": 0.15, "code": 0.15}
 LATE = {"drill": 0.1, "math": 0.3, "list": 0.25, "lookup": 0.2, "code": 0.15}
 
@@ -20,8 +20,8 @@ class Recipe:
 
     tokens: int
     seed: int = 0
-    hidden_size: int = 256
-    intermediate_size: int = 704
+    hidden_size: int = 192
+    intermediate_size: int = 512
     num_layers: int = 6
     num_heads: int = 4
     vocab_size: int = 1280
@@ -34,7 +34,7 @@ class Recipe:
     ema: float = 0.995
     max_attention_logit: float = 40.0
     min_mask_rate: float = 0.05
-    block_states: float = 0.6
+    block_states: float = 0.5
     block_length: int = 32
 
     def __post_init__(self) -> None:
