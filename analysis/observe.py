@@ -1,4 +1,4 @@
-"""Runs made to be looked at: a prompt decoded without a cache while its value vectors are watched."""
+"""One prompt decoded into a trace, with or without probes; the runs that analyses are made of."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,7 +6,9 @@ from dataclasses import replace
 from analysis.probes import ValueDriftProbe
 from analysis.recorder import TraceRecorder
 from analysis.trace import Trace
-from core import GenerationConfig, LanguageModel, RunStarted, create_policy, stream
+from core import CachePolicy, GenerationConfig, LanguageModel, Probe, RunStarted, create_policy, stream
+
+PromptContent = str | Sequence[int]
 
 
 def one_token_a_step(generation: GenerationConfig) -> GenerationConfig:
@@ -14,31 +16,57 @@ def one_token_a_step(generation: GenerationConfig) -> GenerationConfig:
     return replace(generation, unmask="quota", steps=generation.gen_length)
 
 
-def observe_no_cache(
+def observe(
     model: LanguageModel,
-    prompt: str | Sequence[int],
+    prompt: PromptContent,
     generation: GenerationConfig,
-    one_token: bool = True,
+    policy: CachePolicy,
+    probes: Sequence[Probe] = (),
 ) -> Iterator[Trace]:
-    """Decode a prompt without a cache, drift measured; yields the trace so far after every step.
+    """Decode one prompt; yields the trace so far after every step and once more at the end.
 
-    This is the paper's setting: every position is refreshed every step, so drift is that between
-    consecutive steps. one_token: commit one token a step instead of by the run's own rule, since the
-    number of tokens committed drives drift by itself. Raises ValueError for input that can't run.
+    Raises ValueError, before any work, for input that can't run.
     """
-    chosen = one_token_a_step(generation) if one_token else generation
-    recorder = TraceRecorder(decode=lambda ids: model.decode(ids) or "")
-    for event in stream(model, [prompt], chosen, create_policy("none"), [ValueDriftProbe()]):
+    recorder = _recorder(model)
+    for event in stream(model, [prompt], generation, policy, probes):
         recorder.observe(event)
         if not isinstance(event, RunStarted):
             yield recorder.trace()
 
 
-def no_cache_trace(
+def run_trace(
     model: LanguageModel,
-    prompt: str | Sequence[int],
+    prompt: PromptContent,
     generation: GenerationConfig,
-    one_token: bool = True,
+    policy: CachePolicy,
+    probes: Sequence[Probe] = (),
+) -> Trace:
+    """The trace of one prompt decoded to its end."""
+    recorder = _recorder(model)
+    for event in stream(model, [prompt], generation, policy, probes):
+        recorder.observe(event)
+    return recorder.trace()
+
+
+def _recorder(model: LanguageModel) -> TraceRecorder:
+    return TraceRecorder(decode=lambda ids: model.decode(ids) or "")
+
+
+def observe_no_cache(
+    model: LanguageModel, prompt: PromptContent, generation: GenerationConfig, one_token: bool = True
+) -> Iterator[Trace]:
+    """Decode a prompt without a cache, drift measured; yields the trace so far, as `observe` does.
+
+    This is the paper's setting: every position is refreshed every step, so drift is that between
+    consecutive steps. one_token: commit one token a step instead of by the run's own rule, since the
+    number of tokens committed drives drift by itself.
+    """
+    chosen = one_token_a_step(generation) if one_token else generation
+    return observe(model, prompt, chosen, create_policy("none"), [ValueDriftProbe()])
+
+
+def no_cache_trace(
+    model: LanguageModel, prompt: PromptContent, generation: GenerationConfig, one_token: bool = True
 ) -> Trace:
     """`observe_no_cache` to its end."""
     *_, trace = observe_no_cache(model, prompt, generation, one_token)

@@ -8,6 +8,7 @@ from scipy.stats import rankdata
 
 NUM_RESAMPLES = 1000
 MAX_CELLS = 4_000_000
+MIN_GROUPS = 10
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,10 @@ class RankCorrelation:
 
     rho: NaN below three pairs or where either variable is constant. low, high: percentile bootstrap
     interval at `level`. p: two-sided permutation p-value. ties: pairs that share their value of the first
-    variable with another pair. groups: prompts the pairs come from; with several, whole prompts are
-    resampled and values are permuted within prompts, since steps of one prompt resemble each other.
+    variable with another pair. groups: prompts the pairs come from. From MIN_GROUPS prompts up, whole
+    prompts are resampled, since steps of one prompt resemble each other; fewer are taken as given, and
+    the interval, of pairs resampled within them, speaks of these prompts only. Permutations stay within
+    prompts.
     """
 
     rho: float
@@ -98,11 +101,17 @@ def _weighted_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _resamples(of: np.ndarray, groups: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """How often each pair is drawn, [M, n] at a time: pairs with replacement, or prompts where several."""
-    units = groups if groups > 1 else len(of)
+    """How often each pair is drawn, [M, n] at a time: whole prompts, or pairs within each prompt."""
     for size in _sizes(len(of)):
-        drawn = rng.multinomial(units, np.full(units, 1 / units), size=size).astype(float)
-        yield drawn[:, of] if groups > 1 else drawn
+        if groups >= MIN_GROUPS:
+            yield rng.multinomial(groups, np.full(groups, 1 / groups), size=size).astype(float)[:, of]
+            continue
+        weights = np.zeros((size, len(of)))
+        for group in range(groups):
+            members = np.flatnonzero(of == group)
+            share = np.full(len(members), 1 / len(members))
+            weights[:, members] = rng.multinomial(len(members), share, size=size)
+        yield weights
 
 
 def _permutation_p(columns: list[np.ndarray], of: np.ndarray, rho: float, rng: np.random.Generator) -> float:

@@ -1,0 +1,145 @@
+"""Options that the commands share, and what they are turned into: configs, prompts, a place to write."""
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from analysis.prompts import Prompt, read_prompts
+from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, create_policy
+
+WORDS = {"true": True, "false": False, "none": None, "inf": math.inf, "-inf": -math.inf}
+GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
+
+
+class UsageError(ValueError):
+    """Input that a command can't work with; its text is the one line the user reads."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, prompts: bool = True) -> None:
+    """The options of the README's table; `policy` and `prompts` leave out what a command does not take."""
+    parser.add_argument("--model", default="embedded", help="embedded, a folder, or a hub id (embedded)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
+    parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16 (auto)")
+    if policy:
+        parser.add_argument("--policy", default="entropy", help=f"{', '.join(POLICIES)} (entropy)")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="policy settings and generation settings; values may be true, false, none, inf",
+    )
+    if prompts:
+        source = parser.add_mutually_exclusive_group(required=True)
+        source.add_argument("--prompt", help="prompt text")
+        source.add_argument("--prompt-ids", help="prompt as token ids: 1,2,3")
+        source.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="one JSON object a line")
+        parser.add_argument("--limit", type=int, help="use only the first LIMIT prompts of the file")
+    default = GenerationConfig()
+    parser.add_argument("--gen-length", type=int, help=f"tokens to generate ({default.gen_length})")
+    parser.add_argument("--block-length", type=int, help=f"decoding window ({default.block_length})")
+    parser.add_argument("--unmask", help=f"commit rule: {', '.join(UNMASK_RULES)} ({default.unmask})")
+    parser.add_argument("--threshold", type=float, help=f"confidence to commit at ({default.threshold})")
+    parser.add_argument("--steps", type=int, help="denoising steps of the quota rule (gen-length)")
+    parser.add_argument("--temperature", type=float, help=f"0 is greedy ({default.temperature:g})")
+    parser.add_argument("--seed", type=int, help=f"seed of every request ({default.seed})")
+
+
+def parse_value(text: str) -> Any:
+    """A setting's value: true, false, none, inf, an integer, a number, or the text itself."""
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE texts as a dictionary. Raises UsageError for a text of another form or a repeated key."""
+    parsed: dict[str, Any] = {}
+    for text in settings:
+        key, mark, value = text.partition("=")
+        key = key.strip().replace("-", "_")
+        if not mark or not key:
+            raise UsageError(f"--set {text!r}; allowed: KEY=VALUE")
+        if key in parsed:
+            raise UsageError(f"--set {key} is given twice")
+        parsed[key] = parse_value(value.strip())
+    return parsed
+
+
+def split_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of the policy and of the generation; what neither names is left to the policy to refuse."""
+    of_generation = {field.name for field in fields(GenerationConfig)}
+    generation = {key: value for key, value in settings.items() if key in of_generation}
+    return {key: value for key, value in settings.items() if key not in of_generation}, generation
+
+
+def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
+    """The generation settings that options and --set ask for. Raises ValueError for bad ones."""
+    _, config = split_settings(parse_settings(arguments.settings))
+    for name in GENERATION_OPTIONS:
+        value = getattr(arguments, name)
+        if value is not None:
+            if name in config:
+                raise UsageError(f"{name} is given both as an option and in --set")
+            config[name] = value
+    return GenerationConfig(**config)
+
+
+def policy_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The policy's part of --set."""
+    return split_settings(parse_settings(arguments.settings))[0]
+
+
+def policy_of(arguments: argparse.Namespace) -> CachePolicy:
+    """The policy that --policy and --set ask for. Raises ValueError for an unknown name or setting."""
+    return create_policy(arguments.policy, **policy_settings(arguments))
+
+
+def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:
+    """The prompts asked for. Raises ValueError for empty or malformed ones, or a file that can't be read."""
+    if arguments.limit is not None and arguments.limit < 1:
+        raise UsageError(f"--limit is {arguments.limit}; allowed: at least 1")
+    if arguments.prompts is not None:
+        try:
+            return read_prompts(arguments.prompts)[: arguments.limit]
+        except OSError as error:
+            raise UsageError(f"prompts file {arguments.prompts}: {error.strerror}") from None
+    if arguments.prompt_ids is not None:
+        try:
+            return [Prompt(tuple(int(part) for part in arguments.prompt_ids.split(",")))]
+        except ValueError:
+            raise UsageError(f"--prompt-ids {arguments.prompt_ids!r}; allowed: integers, 1,2,3") from None
+    if not arguments.prompt.strip():
+        raise UsageError("prompt is empty; give some text or token ids")
+    return [Prompt(arguments.prompt)]
+
+
+def check_writable(path: Path | None) -> None:
+    """Raise UsageError, before any work, where a result could not be written; changes no file."""
+    if path is None:
+        return
+    existed = path.exists()
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None
+    if not existed:
+        path.unlink()

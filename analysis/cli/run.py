@@ -1,0 +1,173 @@
+"""run: decode prompts under one policy, say what it cost, and keep the trace."""
+
+import argparse
+import json
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.cli import parsing
+from analysis.cli.drift_text import drift_lines
+from analysis.cli.progress import progress
+from analysis.cli.text import NOT_MEASURED, figure, percent, settings_text, table
+from analysis.observe import no_cache_trace, observe, one_token_a_step, run_trace
+from analysis.prompts import Prompt
+from analysis.trace import Trace
+from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, load_model
+
+HEADER = (
+    "prompt", "in", "out", "steps", "full", "recomputed", "tokens/step", "tokens/s", "decision", "seconds",
+)  # fmt: skip
+
+
+@dataclass
+class Results:
+    """What a run has brought so far, traces in the order of the prompts; `current` is still going on."""
+
+    traces: list[Trace] = field(default_factory=list)
+    solved: list[bool | None] = field(default_factory=list)
+    vanilla: list[Trace] = field(default_factory=list)
+    parallel: list[Trace] = field(default_factory=list)
+    observed: list[Trace] = field(default_factory=list)
+    current: Trace | None = None
+
+
+def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
+    parser = commands.add_parser("run", help="decode prompts under one policy and write their traces")
+    parsing.add_common_options(parser)
+    parser.add_argument("--json", type=Path, metavar="OUT", help="trace file; one a line for several prompts")
+    parser.add_argument("--baselines", action="store_true", help="also run without a cache, for speedups")
+    parser.add_argument(
+        "--drift",
+        choices=("one-token", "run-rule"),
+        nargs="?",
+        const="one-token",
+        help="also measure drift without a cache, one token a step (default) or by the run's own rule",
+    )
+    parser.add_argument("--drift-json", type=Path, metavar="OUT", help="trace file of the drift pass")
+    parser.set_defaults(command=command)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Check everything first, then run. Returns 1 where the run was interrupted; what there is is kept."""
+    generation, policy = parsing.generation_config(arguments), parsing.policy_of(arguments)
+    prompts = parsing.prompts_of(arguments)
+    if arguments.drift_json is not None and arguments.drift is None:
+        arguments.drift = "one-token"
+    for path in (arguments.json, arguments.drift_json):
+        parsing.check_writable(path)
+    model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+    for index, prompt in enumerate(prompts):
+        _check_fits(model, prompt, generation, index)
+    results, interrupted = Results(), False
+    try:
+        _measure(arguments, model, prompts, generation, policy, results)
+    except KeyboardInterrupt:
+        interrupted = True
+        results.traces += [results.current] if results.current else []
+    _write(arguments.json, results.traces)
+    _write(arguments.drift_json, results.observed)
+    print("\n".join(_report(results, len(prompts), interrupted)))
+    return 1 if interrupted else 0
+
+
+def _check_fits(model: LanguageModel, prompt: Prompt, generation: GenerationConfig, index: int) -> None:
+    """Raise ValueError for a prompt that the engine would refuse, before the first one is decoded."""
+    length = len(model.encode(prompt.content))
+    total, limit = length + generation.gen_length, model.spec.max_positions
+    if total > limit:
+        raise parsing.UsageError(
+            f"prompt {index} has {length} tokens; with gen_length {generation.gen_length} that is {total}, "
+            f"over the model's context of {limit}"
+        )
+
+
+def _measure(
+    arguments: argparse.Namespace,
+    model: LanguageModel,
+    prompts: list[Prompt],
+    generation: GenerationConfig,
+    policy: CachePolicy,
+    results: Results,
+) -> None:
+    """Fill `results` prompt by prompt, so that an interruption leaves what was done."""
+    none = create_policy("none")
+    if arguments.baselines:
+        # The first passes of a process are slower than the rest and would count against whoever is first.
+        run_trace(model, prompts[0].content, generation, policy)
+    for prompt in progress(prompts, "prompts"):
+        for trace in observe(model, prompt.content, generation, policy):
+            results.current = trace
+        assert results.current is not None
+        results.traces.append(results.current)
+        results.current = None
+        results.solved.append(prompt.is_solved_by(results.traces[-1].text))
+        if arguments.baselines:
+            results.vanilla.append(run_trace(model, prompt.content, one_token_a_step(generation), none))
+            results.parallel.append(run_trace(model, prompt.content, generation, none))
+        if arguments.drift is not None:
+            one_token = arguments.drift == "one-token"
+            results.observed.append(no_cache_trace(model, prompt.content, generation, one_token))
+
+
+def _write(path: Path | None, traces: list[Trace]) -> None:
+    """A trace file, or one trace a line for several prompts."""
+    if path is not None and traces:
+        lines = (json.dumps(trace.to_json(), allow_nan=False) for trace in traces)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
+    if not results.traces:
+        return ["interrupted before the first step"]
+    first = results.traces[0]
+    lines = [
+        f"policy {first.policy['name']}: {settings_text(first.policy['config'])}",
+        f"model {first.model['ref']}: {first.model['family']}, {first.model['num_parameters'] / 1e6:.2f} M "
+        f"parameters, {first.model['dtype']} on {first.model['device']}, batch {first.batch_size}",
+        f"decoding: {settings_text(first.generation)}",
+        "",
+        table(HEADER, [_row(str(index), trace) for index, trace in enumerate(results.traces)]),
+        "",
+    ]
+    done = "interrupted: the last of them is incomplete" if interrupted else "one run each, no repeats"
+    lines.append(f"n = {len(results.traces)} of {wanted} prompts, {done}")
+    graded = [solved for solved in results.solved if solved is not None]
+    if graded:
+        lines.append(f"solved: {sum(graded)} of {len(graded)} graded")
+    for name, baseline in (
+        ("one token a step without a cache", results.vanilla),
+        ("the same commit rule without a cache", results.parallel),
+    ):
+        lines.append(f"speed against {name}: {_speedup(results.traces, baseline)}")
+    if results.observed:
+        lines += ["", *drift_lines(results.observed)]
+    if len(results.traces) == 1 and first.text is not None:
+        lines += ["", first.text]
+    return lines
+
+
+def _row(name: str, trace: Trace) -> list[str]:
+    totals = trace.totals
+    return [
+        name,
+        str(len(trace.prompt_ids)),
+        str(trace.gen_length),
+        str(totals["steps"]),
+        str(totals["full_steps"]),
+        percent(totals["recompute_ratio"]),
+        figure(totals["tokens_per_step"]),
+        figure(totals["tokens_per_second"]),
+        percent(totals["decision_overhead"]),
+        figure(totals["seconds"]),
+    ]
+
+
+def _speedup(traces: list[Trace], baseline: list[Trace]) -> str:
+    """Median over prompts of baseline seconds / seconds, with the range."""
+    if not baseline:
+        return f"{NOT_MEASURED} (--baselines)"
+    pairs = zip(baseline, traces, strict=False)
+    ratios = [float(slow.totals["seconds"] or 0) / float(fast.totals["seconds"] or 1) for slow, fast in pairs]
+    spread = f" (from {min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return f"{statistics.median(ratios):.2f} times as fast, n = {len(ratios)}{spread}"

@@ -1,0 +1,42 @@
+"""Plain tables for standard output."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NOT_MEASURED = "not measured"
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """A number in `digits` significant digits, or that it was not measured."""
+    if value is None or value != value:
+        return NOT_MEASURED
+    if value == round(value) and abs(value) < 1e6:
+        return str(round(value))
+    return f"{value:.{digits}g}" if abs(value) < 1e3 else f"{value:.0f}"
+
+
+def percent(value: float | None) -> str:
+    return NOT_MEASURED if value is None or value != value else f"{value:.1%}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their content; the first is left-aligned, numbers stand under each other."""
+    cells = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = []
+    for row in cells:
+        first = row[0].ljust(widths[0])
+        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([first, *rest]).rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def settings_text(config: Mapping[str, Any]) -> str:
+    """A config as one would write it after --set."""
+    words = {True: "true", False: "false", None: "none"}
+    parts = []
+    for key, value in config.items():
+        plain = words[value] if value is None or isinstance(value, bool) else f"{value}"
+        parts.append(f"{key}={plain}")
+    return " ".join(parts) or "no settings"

@@ -1,0 +1,73 @@
+"""Prompts of a measurement: text or token ids, with a grader where the record brings one."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.training.problems import Problem, grade
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """content: text or token ids. problem: what is needed to grade a response, or None."""
+
+    content: str | tuple[int, ...]
+    problem: Problem | None = None
+
+    def is_solved_by(self, text: str | None) -> bool | None:
+        """Whether a response solves the problem; None where it can't be graded."""
+        if self.problem is None or text is None:
+            return None
+        return grade(self.problem, text)
+
+
+def read_prompts(path: Path) -> list[Prompt]:
+    """One JSON object a line: `prompt` (text) or `prompt_ids`, and optionally a grader.
+
+    A grader is `answer` (the text that must follow `#### `) or `function` and `tests`. Raises ValueError
+    naming the line that is wrong, OSError for a file that can't be read.
+    """
+    prompts = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"prompts file {path.name} is not text ({error})") from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                prompts.append(_read_record(json.loads(line)))
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"prompts file {path.name}, line {number}: {error}") from None
+    if not prompts:
+        raise ValueError(f"prompts file {path.name} holds no prompt")
+    return prompts
+
+
+def _read_record(record: Any) -> Prompt:
+    if not isinstance(record, dict) or ("prompt" in record) == ("prompt_ids" in record):
+        raise ValueError("allowed: an object with either prompt or prompt_ids")
+    if "prompt_ids" in record:
+        ids = record["prompt_ids"]
+        if not isinstance(ids, list) or any(type(token) is not int for token in ids):
+            raise ValueError("prompt_ids must be a list of integers")
+        content: str | tuple[int, ...] = tuple(ids)
+    else:
+        content = record["prompt"]
+        if not isinstance(content, str):
+            raise ValueError("prompt must be text")
+    if "answer" not in record and "function" not in record:
+        return Prompt(content)
+    if "answer" in record and not isinstance(record["answer"], str):
+        raise ValueError("answer must be text")
+    return Prompt(
+        content,
+        Problem(
+            family=str(record.get("family", "")),
+            prompt=str(record.get("prompt", "")),
+            example_response=str(record.get("example_response", "")),
+            answer=record.get("answer"),
+            function=record.get("function"),
+            tests=tuple((given, wanted) for given, wanted in record.get("tests", ())),
+        ),
+    )

@@ -1,0 +1,176 @@
+"""`run` in process: files it writes, what it says, and one clear line for what it can't work with."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis import Trace
+from analysis.__main__ import main
+from analysis.cli import run as run_module
+from analysis.cli.parsing import parse_settings, parse_value
+from tests import tiny
+
+IDS = ",".join(map(str, tiny.PROMPTS[0]))
+SHORT = ["--gen-length", "16", "--block-length", "8", "--dtype", "float32", "--device", "cpu"]
+
+
+@pytest.fixture
+def folder(checkpoint: Callable[..., Path]) -> str:
+    return str(checkpoint("llada"))
+
+
+def test_run_writes_a_trace_whose_ratio_can_be_recounted(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    settings = ["--policy", "entropy", "--set", "entropy_threshold=inf", "recent=4"]
+    assert main(["run", "--model", folder, "--prompt-ids", IDS, *SHORT, *settings, "--json", str(out)]) == 0
+    data = json.loads(out.read_text())
+    assert data["schema"] == 1
+    assert data["policy"]["config"]["entropy_threshold"] == "inf"
+    rows = sum(length for step in data["steps"] for _, length in step["refreshed_positions"])
+    canvas = len(data["prompt_ids"]) + len(data["tokens"])
+    assert data["totals"]["recompute_ratio"] == pytest.approx(rows / (len(data["steps"]) * canvas))
+    said = capsys.readouterr()
+    assert "not measured" in said.out
+    assert "float32 on cpu" in said.out
+    assert said.err == ""
+    assert Trace.load(out).complete
+
+
+def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts, out, drift = tmp_path / "p.jsonl", tmp_path / "out.jsonl", tmp_path / "drift.jsonl"
+    lines = [{"prompt_ids": list(ids)} for ids in tiny.PROMPTS] + [{"prompt_ids": [5], "answer": "7"}]
+    prompts.write_text("\n".join(map(json.dumps, lines)))
+    files = ["--prompts", str(prompts), "--json", str(out), "--drift-json", str(drift)]
+    assert main(["run", "--model", folder, *files, "--limit", "2", "--baselines", *SHORT]) == 0
+    traces = [Trace.from_json(json.loads(line)) for line in out.read_text().splitlines()]
+    assert [trace.prompt_ids for trace in traces] == [tuple(ids) for ids in tiny.PROMPTS[:2]]
+    watched = [Trace.from_json(json.loads(line)) for line in drift.read_text().splitlines()]
+    assert {len(trace.steps) for trace in watched} == {16}
+    said = capsys.readouterr().out
+    assert "times as fast, n = 2" in said
+    assert "Spearman" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run"], "--prompt"),
+        ([], "COMMAND"),
+        (["fly"], "fly"),
+        (["run", "--prompt", "  "], "prompt is empty"),
+        (["run", "--prompt-ids", "1,x"], "--prompt-ids"),
+        (["run", "--prompt", "a", "--prompt-ids", "1"], "not allowed with"),
+        (["run", "--prompts", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["run", "--prompt", "a", "--limit", "0"], "--limit"),
+        (["run", "--prompt", "a", "--gen-length", "many"], "--gen-length"),
+        (["run", "--prompt", "a", "--gen-length", "33", "--block-length", "32"], "gen_length 33"),
+        (["run", "--prompt", "a", "--threshold", "2"], "threshold"),
+        (["run", "--prompt", "a", "--unmask", "luck"], "unmask"),
+        (["run", "--prompt", "a", "--set", "entropy_threshold=high"], "entropy_threshold"),
+        (["run", "--prompt", "a", "--set", "entropy_threshold=nan"], "entropy_threshold"),
+        (["run", "--prompt", "a", "--set", "tau=1"], "tau"),
+        (["run", "--prompt", "a", "--set", "recent"], "KEY=VALUE"),
+        (["run", "--prompt", "a", "--set", "recent=1", "recent=2"], "recent"),
+        (["run", "--prompt", "a", "--set", "seed=1", "--seed", "2"], "seed"),
+        (["run", "--prompt", "a", "--policy", "guess"], "policy is 'guess'"),
+        (["run", "--prompt", "a", "--model", "/no/such/place"], "model"),
+        (["run", "--prompt", "a", "--dtype", "float8"], "dtype"),
+        (["run", "--prompt", "a", "--json", "/no/such/place/out.json"], "/no/such/place/out.json"),
+        (["run", "--prompt", "a", "--speed", "9"], "--speed"),
+    ],
+)
+def test_a_usage_error_is_one_clear_line(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert named in said.err
+
+
+def test_broken_model_folders_are_usage_errors(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    weights = Path(folder) / "model.safetensors"
+    assert main(["run", "--model", str(empty), "--prompt-ids", IDS]) == 2
+    weights.write_bytes(weights.read_bytes()[:-100])
+    assert main(["run", "--model", folder, "--prompt-ids", IDS]) == 2
+    weights.unlink()
+    assert main(["run", "--model", folder, "--prompt-ids", IDS]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("not json", "line 1"),
+        ("[1, 2]", "line 1"),
+        ('{"prompt": 5}', "line 1"),
+        ('{"prompt_ids": [1, "a"]}', "line 1"),
+        ('{"prompt": "a", "answer": 3}', "answer"),
+        ('{"prompt": "a", "function": "f"}', "tests"),
+        ("", "no prompt"),
+    ],
+)
+def test_a_malformed_prompts_file_is_refused_by_line(
+    line: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text(line)
+    assert main(["run", "--prompts", str(path)]) == 2
+    assert named in capsys.readouterr().err
+
+
+def test_prompts_that_do_not_fit_are_refused_before_any_work(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    long = ",".join(["5"] * 120)
+    assert main(["run", "--model", folder, "--prompt-ids", long, *SHORT, "--json", str(out)]) == 2
+    assert "over the model's context of 128" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_an_interrupted_run_keeps_its_steps(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = run_module.observe
+
+    def interrupted(*arguments: object) -> Iterator[Trace]:
+        for trace in whole(*arguments):
+            yield trace
+            if len(trace.steps) == 3:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "observe", interrupted)
+    out = tmp_path / "out.json"
+    slow = ["--unmask", "quota"]
+    assert main(["run", "--model", folder, "--prompt-ids", IDS, *SHORT, *slow, "--json", str(out)]) == 1
+    trace = Trace.load(out)
+    assert len(trace.steps) == 3
+    assert not trace.complete
+    assert "interrupted" in capsys.readouterr().out
+
+
+def test_values_of_set() -> None:
+    words = {"true": True, "False": False, "none": None, "inf": float("inf"), "3": 3, "0.5": 0.5, "-1": -1}
+    for text, value in words.items():
+        assert parse_value(text) is value or parse_value(text) == value
+    assert parse_settings(["max-partial-run=none", "scope=global"]) == {
+        "max_partial_run": None,
+        "scope": "global",
+    }
+
+
+def test_help_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--help"]) == 0
+    assert "--set" in capsys.readouterr().out

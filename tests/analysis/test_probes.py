@@ -1,0 +1,126 @@
+"""Probes on tiny models: they change nothing, drift is what two plain passes say, unobserved is NaN."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from analysis import TraceRecorder
+from analysis.drift import POSITION_CLASSES, drift
+from analysis.observe import no_cache_trace, run_trace
+from analysis.probes import StalenessProbe, ValueDriftProbe, cosine_distance
+from core import GenerationConfig, LanguageModel, create_policy, generate, stream
+from core.models.transformer import FreshKV
+from tests import tiny
+
+CONFIG = GenerationConfig(gen_length=16, block_length=8, threshold=0.4)
+
+
+def plain_values(model: LanguageModel, tokens: list[int]) -> Tensor:
+    """V of every layer and position in a pass over the whole canvas, [N, L, G * D]."""
+    backbone = model.backbone
+    found: list[Tensor] = []
+
+    class Keep(FreshKV):
+        def update(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+            found.append(values[0].transpose(0, 1).flatten(1))
+            return super().update(layer, queries, keys, values)
+
+    ids = torch.tensor([tokens])
+    hidden = backbone.embedding(ids)
+    rotary = backbone.rotary(torch.arange(len(tokens))[None])
+    for index in range(model.spec.num_layers):
+        hidden = hidden + backbone.layer_delta(index, hidden, rotary, Keep())
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("policy", ["none", "entropy"])
+def test_probes_do_not_change_tokens(model: LanguageModel, policy: str, temperature: float) -> None:
+    config = GenerationConfig(gen_length=16, block_length=8, threshold=0.4, temperature=temperature)
+
+    def tokens(probes: list) -> list[tuple[int, ...]]:
+        chosen = create_policy(policy)
+        return [g.tokens for g in generate(model, tiny.PROMPTS, config, chosen, probes)]
+
+    assert tokens([]) == tokens([ValueDriftProbe(), StalenessProbe(model)])
+
+
+@torch.inference_mode()
+def test_drift_is_that_between_two_plain_passes(model: LanguageModel) -> None:
+    trace = no_cache_trace(model, tiny.PROMPTS[0], CONFIG, one_token=False)
+    moved = drift(trace)
+    assert moved.every_position
+    prompt, decoded_at = list(trace.prompt_ids), trace.decoded_at
+    values = []
+    for step in range(len(trace.steps)):
+        known = np.where((decoded_at >= 0) & (decoded_at < step), trace.tokens, tiny.MASK)
+        values.append(plain_values(model, [*prompt, *known.tolist()]))
+    for step in range(1, len(trace.steps)):
+        distance = cosine_distance(values[step], values[step - 1])
+        expected = distance[:, : len(prompt)].mean(dim=1)
+        at = POSITION_CLASSES.index("prompt")
+        np.testing.assert_allclose(moved.values[step, :, at], expected, rtol=2e-2, atol=1e-6)
+        by_token = distance.mean(dim=0)[len(prompt) :]
+        measured = trace.steps[step].measurements["token_drift"]
+        np.testing.assert_allclose(measured, by_token, rtol=2e-2, atol=1e-6)
+        changed = np.flatnonzero(trace.steps[step].measurements["token_changed"])
+        assert changed.tolist() == np.flatnonzero(decoded_at == step - 1).tolist()
+
+
+def test_each_position_is_in_one_class(model: LanguageModel) -> None:
+    trace = no_cache_trace(model, tiny.PROMPTS[1], CONFIG)
+    for step in trace.steps[1:]:
+        assert (step.measurements["value_drift_count"].sum(axis=1) == trace.canvas_length).all()
+    assert not trace.steps[0].measurements["value_drift_count"].any()
+
+
+def test_under_a_policy_only_refreshed_positions_are_observed(model: LanguageModel) -> None:
+    trace = run_trace(
+        model,
+        tiny.PROMPTS[0],
+        CONFIG,
+        create_policy("entropy", entropy_threshold=float("inf")),
+        [ValueDriftProbe()],
+    )
+    prompt = len(trace.prompt_ids)
+    for step in trace.steps[1:]:
+        assert (step.measurements["value_drift_count"].sum(axis=1) == (step.refreshed > 0).sum()).all()
+        seen = ~np.isnan(step.measurements["token_drift"])
+        np.testing.assert_array_equal(seen, step.refreshed[prompt:] > 0)
+    assert not drift(trace).every_position
+
+
+def test_padding_is_in_no_class(model: LanguageModel) -> None:
+    recorder = TraceRecorder()
+    for event in stream(model, tiny.PROMPTS, CONFIG, create_policy("none"), [ValueDriftProbe()]):
+        recorder.observe(event)
+    alone = [no_cache_trace(model, prompt, CONFIG, one_token=False) for prompt in tiny.PROMPTS]
+    for batched, single in zip(recorder.traces(), alone, strict=True):
+        assert len(batched.steps) == len(single.steps)
+        for ours, its in zip(batched.steps, single.steps, strict=True):
+            for name in ("value_drift_count", "token_changed"):
+                np.testing.assert_array_equal(ours.measurements[name], its.measurements[name])
+            for name in ("value_drift", "token_drift"):
+                np.testing.assert_allclose(
+                    ours.measurements[name], its.measurements[name], rtol=2e-2, atol=1e-5
+                )
+
+
+def test_nothing_is_stale_without_a_cache(model: LanguageModel) -> None:
+    trace = run_trace(model, tiny.PROMPTS[0], CONFIG, create_policy("none"), [StalenessProbe(model)])
+    for step in trace.steps:
+        assert step.measurements["value_staleness"].max() < 1e-6
+        assert step.measurements["hidden_staleness"] < 1e-6
+        assert step.measurements["flipped"] == 0
+
+
+def test_a_cache_never_refreshed_goes_stale_and_only_looked_at_steps_say_so(model: LanguageModel) -> None:
+    policy = create_policy("entropy", entropy_threshold=float("inf"), recent=0)
+    trace = run_trace(model, tiny.PROMPTS[0], CONFIG, policy, [StalenessProbe(model, every=2)])
+    stale = np.array([step.measurements["value_staleness"].mean() for step in trace.steps])
+    assert np.isnan(stale[1::2]).all()
+    assert stale[0] < 1e-6
+    assert stale[2::2].min() > 1e-5
+    with pytest.raises(ValueError, match="every"):
+        StalenessProbe(model, every=0)
