@@ -1,0 +1,26 @@
+"""Start the page: `python app.py`, or `gradio app.py` to reload it on every change."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+if __name__ == "__main__":
+    # Reload mode registers this file as the module `app`; the package's submodules must still be found.
+    __path__ = [str(Path(__file__).parent / "app")]
+
+try:
+    import spaces  # noqa: F401  # ZeroGPU wants it before anything that may touch CUDA
+except ImportError:
+    pass
+
+from app.start import spare_one_core  # noqa: E402
+from app.ui import build, launch_options  # noqa: E402
+from app.workshop import Workshop  # noqa: E402
+
+spare_one_core()
+workshop = Workshop()
+demo = build(workshop)
+
+if __name__ == "__main__":
+    workshop.model()
+    demo.launch(**launch_options())

@@ -1,0 +1,5 @@
+"""python -m app: start the page."""
+
+from app.start import main
+
+main()

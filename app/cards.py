@@ -1,0 +1,110 @@
+"""Cards: the figures of a run's lanes, what each means, and what all of them are of."""
+
+from typing import Any
+
+from analysis.trace import Trace
+from app.runs import RunRecord
+
+HELP = {
+    "recompute ratio": "K/V rows recomputed over steps × canvas length (prompt and generation): "
+    "what a policy pays to keep its cache fresh. Without a cache it is 100 %.",
+    "steps": "Denoising steps, each one forward pass; full ones recompute every position.",
+    "tokens/s": "Generated tokens up to and including the first end-of-text, over planning, forward and "
+    "decoding seconds. The prompt, the drawing of this page and the drift watch are in neither.",
+    "vs one token a step": "Tokens/s against the model's plainest decoding: one token a step, no cache. It "
+    "includes what parallel decoding gains.",
+    "vs no cache": "Tokens/s against the same commit rule without a cache: what caching alone gains.",
+    "decisions": "Share of the decoding time that the policy spends on deciding what to recompute.",
+    "agreement": "Share of positions with the token that the run without a cache has, or the first run "
+    "where none is without one.",
+}
+
+
+def cards(record: RunRecord, example: bool = False) -> dict[str, Any]:
+    """The cards panel's value for what is known of a run by now."""
+    lanes = []
+    reference = reference_trace(record)
+    for index, lane in enumerate(record.lanes):
+        if lane.trace is None or not lane.trace.steps:
+            continue
+        numbers = _numbers(record, index, lane.trace, example)
+        if len(record.lanes) > 1:
+            numbers.append(_number("agreement", _agreement(lane.trace, reference)))
+        lanes.append({"label": lane.label, "state": lane.state, "numbers": numbers})
+    return {"lanes": lanes, "about": about(record, example)}
+
+
+def reference_trace(record: RunRecord) -> Trace | None:
+    """What the other lanes' tokens are compared with: the lane without a cache, else the first."""
+    traces = record.traces
+    return next((trace for trace in traces if trace.policy["name"] == "none"), traces[0] if traces else None)
+
+
+def about(record: RunRecord, example: bool = False) -> str:
+    """What the figures are of, in one line."""
+    if not record.traces:
+        return ""
+    trace = record.traces[0]
+    threads = f", {trace.model['num_threads']} threads" if "num_threads" in trace.model else ""
+    parts = [
+        "recorded example" if example else "one run each" if len(record.lanes) > 1 else "one run",
+        f"model {trace.model['ref']}, {trace.model['dtype']} on {trace.model['device']}{threads}",
+        f"prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens, batch {trace.batch_size}",
+        rule_text(trace),
+    ]
+    if record.speeds:
+        parts.append(f"speeds: median of {record.speeds.repeats} runs after a warm-up")
+    return " · ".join(parts)
+
+
+def rule_text(trace: Trace) -> str:
+    """The decoding settings that matter to every figure."""
+    settings = trace.generation
+    rule = {
+        "threshold": f"confidence ≥ {settings.get('threshold')}",
+        "quota": f"{settings.get('steps') or trace.gen_length} scheduled steps",
+    }.get(str(settings.get("unmask")), str(settings.get("unmask")))
+    temperature = settings.get("temperature") or 0
+    sampled = f"temperature {temperature:g}, seed {settings.get('seed')}" if temperature else "greedy"
+    return f"blocks of {settings.get('block_length')}, commits by {rule}, {sampled}"
+
+
+def _numbers(record: RunRecord, index: int, trace: Trace, example: bool) -> list[dict[str, Any]]:
+    totals = trace.totals
+    ratio, speed, overhead = (
+        totals[name] for name in ("recompute_ratio", "tokens_per_second", "decision_overhead")
+    )
+    steps, full = totals["steps"], totals["full_steps"]
+    per_step = totals["tokens_per_step"]
+    measured = record.speeds
+    if measured and index < len(measured.lanes):
+        speed = measured.lanes[index]
+    gains = [None, None]
+    if measured and index < len(measured.lanes):
+        gains = [measured.lanes[index] / measured.vanilla, measured.lanes[index] / measured.parallel]
+    action = None if example else "measure"
+    return [
+        _number("recompute ratio", None if ratio is None else f"{100 * ratio:.1f}", "%"),
+        _number("steps", str(steps), note=f"{full} full · {per_step:.1f} tokens a step" if per_step else None),
+        _number("tokens/s", None if speed is None else f"{speed:.0f}"),
+        _number("vs one token a step", _times(gains[0]), "×", action=action),
+        _number("vs no cache", _times(gains[1]), "×", action=action),
+        _number("decisions", None if overhead is None else f"{100 * overhead:.1f}", "%"),
+    ]
+
+
+def _number(
+    label: str, value: str | None, unit: str = "", note: str | None = None, action: str | None = None
+) -> dict[str, Any]:
+    return {"label": label, "value": value, "unit": unit, "note": note, "action": action, "help": HELP[label]}
+
+
+def _times(gain: float | None) -> str | None:
+    return None if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.1f}"
+
+
+def _agreement(trace: Trace, reference: Trace | None) -> str | None:
+    if reference is None or not trace.complete or not reference.complete:
+        return None
+    same = sum(a == b for a, b in zip(trace.tokens, reference.tokens, strict=True))
+    return f"{100 * same / trace.gen_length:.1f} %"

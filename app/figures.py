@@ -1,0 +1,144 @@
+"""Figures for the page: each with a title, one sentence on how to read it, and what its numbers are of."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.utils import PlotlyJSONEncoder
+
+from analysis.correlation import correlate, drift_pairs
+from analysis.plots import scatter_figure, timeline_figure, volatility_figure
+from analysis.plots.scatter import coefficient_text
+from analysis.timeline import timeline
+from analysis.trace import Trace
+from analysis.volatility import volatility
+from app.cards import about, rule_text
+from app.runs import RunRecord
+
+MIN_PAIRS = 3
+OBSERVED_WITH = {True: "one token a step, no cache", False: "the run's own commit rule, no cache"}
+
+TIMELINE_HOW = (
+    "One bar a step, as tall as the rows it recomputed; below it the largest entropy among the tokens the "
+    "step committed: above τ, the next step of EntropyCache is a full one. Click a bar to go to its step."
+)
+SCATTER_HOW = (
+    "One point a step of a run without a cache over the same prompt: entropy of what the step committed "
+    "against how far the value vectors a cache would keep then moved; its colour is how many tokens it "
+    "committed."
+)
+VOLATILITY_HOW = (
+    "How far a token's value vectors still move in each step after it was unmasked, in a run without a "
+    "cache: EntropyCache recomputes the k newest tokens because these move most. Age 0 is the jump from mask "
+    "to token."
+)
+
+
+def panel(
+    title: str,
+    how: str,
+    about: str,
+    height: int,
+    variants: Sequence[dict[str, Any]] = (),
+    link: dict[str, Any] | None = None,
+    empty: str = "",
+) -> str:
+    """A PlotPanel's value as JSON text. variants: from `variant`, one on show at a time.
+
+    link: what a point stands for: {"kind": "step" or "position", "axis": "x"} or, with the index of the
+    customdata that tells it, {"kind", "custom"}; "seek": a click goes to that step.
+    """
+    value = {
+        "title": title,
+        "how": how,
+        "about": about,
+        "height": height,
+        "variants": list(variants),
+        "link": link,
+        "empty": empty,
+    }
+    return json.dumps(value, cls=PlotlyJSONEncoder)
+
+
+def variant(figure: go.Figure, label: str = "", headline: Sequence[str] = ()) -> dict[str, Any]:
+    """A figure of a panel, its name among the others and what it comes down to."""
+    content = figure.to_plotly_json()
+    content["layout"].pop("template", None)
+    return {"label": label, "headline": list(headline), "figure": content}
+
+
+def timeline_panel(record: RunRecord, example: bool = False) -> str:
+    """Rows recomputed and entropy of every step, one lane at a time."""
+    variants = [
+        variant(timeline_figure(timeline(lane.trace)), lane.label, [_triggers(lane.trace)])
+        for lane in record.lanes
+        if lane.trace is not None and lane.trace.steps
+    ]
+    link = {"kind": "step", "axis": "x", "seek": True}
+    return panel("Recompute timeline", TIMELINE_HOW, about(record, example), 300, variants, link, "no step yet")
+
+
+def _triggers(trace: Trace) -> str:
+    totals = trace.totals
+    ratio = totals["recompute_ratio"] or 0
+    return f"{totals['full_steps']} of {totals['steps']} steps full, {100 * ratio:.1f} % of all rows recomputed"
+
+
+def observed(record: RunRecord) -> str:
+    """What the figures made from the observation are of."""
+    trace = record.observation
+    if trace is None:
+        return ""
+    one = trace.num_committed.max(initial=0) <= 1
+    return (
+        f"Not of the run above: a run of its own, {OBSERVED_WITH[bool(one)]} · {len(trace.steps)} steps · "
+        f"model {trace.model['ref']}, {trace.model['dtype']} on {trace.model['device']} · "
+        f"prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens · {rule_text(trace)}"
+    )
+
+
+def scatter_panel(record: RunRecord) -> str:
+    """Entropy against drift from the observation, Spearman plain and given the number committed."""
+    title, trace = "Entropy against drift", record.observation
+    link = {"kind": "step", "custom": 0}
+    if trace is None or len(trace.steps) <= MIN_PAIRS:
+        return panel(title, SCATTER_HOW, "", 340, (), link, "drift was not watched in this run")
+    pairs = drift_pairs([trace])
+    ranked = correlate(pairs, ["max_entropy"])
+    headline = [coefficient_text("Spearman", ranked.plain["max_entropy"])]
+    if ranked.count_varies:
+        headline.append(coefficient_text("given the number committed", ranked.partial["max_entropy"]))
+    else:
+        headline.append("every step committed as many, so that number explains nothing here")
+    figure = scatter_figure(pairs, ranked, threshold=_threshold(record))
+    return panel(title, SCATTER_HOW, observed(record), 340, [variant(figure, "", headline)], link)
+
+
+def volatility_panel(record: RunRecord) -> str:
+    """Drift of a token by its age from the observation, k marked where a lane has one."""
+    title, trace = "Volatility after unmasking", record.observation
+    if trace is None or len(trace.steps) <= MIN_PAIRS:
+        return panel(title, VOLATILITY_HOW, "", 340, (), None, "drift was not watched in this run")
+    measured = volatility([trace])
+    recent = _setting(record, "recent")
+    k = None if recent is None else int(recent)
+    settled = measured.settled_age
+    headline = [
+        "no plateau within this run" if settled is None else f"settles after {settled} steps",
+    ]
+    figure = volatility_figure(measured, k, float(trace.num_committed.mean()))
+    return panel(title, VOLATILITY_HOW, observed(record), 340, [variant(figure, "", headline)])
+
+
+def _threshold(record: RunRecord) -> float | None:
+    value = _setting(record, "entropy_threshold")
+    return None if value is None else float(value)
+
+
+def _setting(record: RunRecord, name: str) -> Any:
+    """A policy setting of the first lane that has it."""
+    for trace in record.traces:
+        if name in trace.policy["config"]:
+            return trace.policy["config"][name]
+    return None

@@ -1,0 +1,101 @@
+"""Runs: what a press of Run has produced, and a bounded store of them by visitor."""
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.trace import Trace
+from app.job import Job, LaneSpec
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Tokens a second on one prompt: medians of `repeats` runs after a warm-up.
+
+    lanes: one a run of the job. vanilla: one token a step without a cache. parallel: the job's own unmask
+    rule without a cache.
+    """
+
+    lanes: tuple[float, ...]
+    vanilla: float
+    parallel: float
+    repeats: int
+
+
+@dataclass
+class LaneRun:
+    """One policy's part of a run. state: waiting, running, done or stopped."""
+
+    spec: LaneSpec
+    trace: Trace | None = None
+    state: str = "waiting"
+
+    @property
+    def label(self) -> str:
+        return self.spec.label
+
+
+@dataclass
+class RunRecord:
+    """One press of Run: the job, its lanes, the no-cache observation, speeds once measured.
+
+    order is above that of every earlier run; 0 is a recorded example.
+    """
+
+    run_id: str
+    order: int
+    job: Job
+    lanes: Sequence[LaneRun]
+    observation: Trace | None = None
+    speeds: Speeds | None = None
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The traces of the lanes that have begun."""
+        return [lane.trace for lane in self.lanes if lane.trace is not None]
+
+
+class RunStore:
+    """The last `per_visitor` runs of each of the last `max_visitors` visitors."""
+
+    def __init__(self, per_visitor: int = 12, max_visitors: int = 64) -> None:
+        self._per_visitor, self._max_visitors = per_visitor, max_visitors
+        self._lock = threading.Lock()
+        self._by_visitor: OrderedDict[str, OrderedDict[str, RunRecord]] = OrderedDict()
+        self._orders = itertools.count(1)
+
+    def new(self, job: Job) -> RunRecord:
+        """A record with an id and an order above every earlier one; kept once `keep` is called."""
+        order = next(self._orders)
+        return RunRecord(f"run-{order}", order, job, [LaneRun(spec) for spec in job.lanes])
+
+    def keep(self, visitor: str, record: RunRecord) -> None:
+        """Store or renew a record; the visitor's oldest, and the oldest visitor, make room."""
+        with self._lock:
+            theirs = self._by_visitor.setdefault(visitor, OrderedDict())
+            self._by_visitor.move_to_end(visitor)
+            theirs[record.run_id] = record
+            theirs.move_to_end(record.run_id)
+            while len(theirs) > self._per_visitor:
+                theirs.popitem(last=False)
+            while len(self._by_visitor) > self._max_visitors:
+                self._by_visitor.popitem(last=False)
+
+    def find(self, visitor: str, run_id: str) -> RunRecord | None:
+        with self._lock:
+            return self._by_visitor.get(visitor, OrderedDict()).get(run_id)
+
+    def of(self, visitor: str) -> list[RunRecord]:
+        """A visitor's runs, the latest first."""
+        with self._lock:
+            return list(reversed(self._by_visitor.get(visitor, OrderedDict()).values()))
+
+    def forget(self, visitor: str) -> None:
+        with self._lock:
+            self._by_visitor.pop(visitor, None)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(len(theirs) for theirs in self._by_visitor.values())

@@ -1,0 +1,84 @@
+"""Turns: one at a time at the model, first come first served, everyone knows their place."""
+
+import threading
+from collections import deque
+
+
+class Ticket:
+    """A place in the line. The holder works while `place` is 0 and leaves when done, whatever happens."""
+
+    def __init__(self, turns: "Turns", visitor: str) -> None:
+        self.visitor = visitor
+        self._turns = turns
+        self._stopped = threading.Event()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the visitor wants no more of it; to be looked at between steps."""
+        return self._stopped.is_set()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._turns.wake()
+
+    @property
+    def place(self) -> int:
+        """How many are ahead; 0 is this ticket's turn. Raises ValueError after `leave`."""
+        return self._turns.place(self)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the turn, a stop or a time out, whichever is first; True where the turn has come."""
+        return self._turns.wait(self, seconds)
+
+    def leave(self) -> None:
+        """Give the place up; more than once does no harm."""
+        self._turns.leave(self)
+
+
+class Turns:
+    """The line before the model. All of it may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._line: deque[Ticket] = deque()
+
+    def join(self, visitor: str) -> Ticket:
+        """A new ticket at the end of the line."""
+        ticket = Ticket(self, visitor)
+        with self._changed:
+            self._line.append(ticket)
+        return ticket
+
+    def stop(self, visitor: str) -> int:
+        """Ask everything of a visitor to stop; the number of tickets that were asked."""
+        with self._changed:
+            theirs = [ticket for ticket in self._line if ticket.visitor == visitor]
+        for ticket in theirs:
+            ticket.stop()
+        return len(theirs)
+
+    def place(self, ticket: Ticket) -> int:
+        with self._changed:
+            return self._line.index(ticket)
+
+    def wait(self, ticket: Ticket, seconds: float) -> bool:
+        def ready() -> bool:
+            return self._line[0] is ticket or ticket.stopped
+
+        with self._changed:
+            self._changed.wait_for(ready, seconds)
+            return self._line[0] is ticket
+
+    def leave(self, ticket: Ticket) -> None:
+        with self._changed:
+            if ticket in self._line:
+                self._line.remove(ticket)
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def __len__(self) -> int:
+        with self._changed:
+            return len(self._line)

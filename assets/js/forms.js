@@ -1,0 +1,152 @@
+/* Forms: settings drawn from the fields of a dataclass, so that a new policy brings its own form. */
+(() => {
+  "use strict";
+  const { h, on, panels, LETTERS } = window.Scope;
+
+  let serial = 0;
+
+  /** One input a field. A number stays text: `inf` and `none` are values too, and the server judges. */
+  function control(field, value, changed) {
+    const id = `es-field-${(serial += 1)}`;
+    const name = field.symbol ? `${field.label} ${field.symbol}` : field.label;
+    let input;
+    if (field.kind === "bool") {
+      input = h("input", { type: "checkbox", id, "data-name": field.name });
+      input.checked = value === true || value === "true";
+      input.addEventListener("change", () => changed(input.checked));
+      return h("div", { class: "es-field check", title: field.help }, input, h("label", { for: id }, name));
+    }
+    if (field.choices) {
+      const options = field.choices.map((choice) => h("option", { value: choice }, choice));
+      input = h("select", { id, "data-name": field.name }, options);
+      input.value = value;
+      input.addEventListener("change", () => changed(input.value));
+    } else {
+      input = h("input", { type: "text", id, "data-name": field.name, autocomplete: "off", spellcheck: "false" });
+      if (field.kind !== "text") input.inputMode = "decimal";
+      input.value = value;
+      input.addEventListener("input", () => changed(input.value.trim()));
+    }
+    return h("div", { class: "es-field", title: field.help }, h("label", { for: id }, name), input);
+  }
+
+  /** Inputs for `fields`, calling changed(name, value); the first ones at hand, the rest folded away. */
+  function fieldset(fields, values, changed) {
+    const make = (field) => control(field, values[field.name] ?? field.default, (value) => changed(field.name, value));
+    const main = fields.filter((field) => !field.extra).map(make);
+    const extra = fields.filter((field) => field.extra).map(make);
+    const meaning = fields.flatMap((field) => [h("dt", {}, field.label), h("dd", {}, field.help)]);
+    const parts = [h("div", { class: "es-fields" }, main)];
+    if (extra.length) {
+      parts.push(h("details", { class: "es-more" }, h("summary", {}, "more"), h("div", { class: "es-fields" }, extra)));
+    }
+    if (fields.length) {
+      parts.push(h("details", { class: "es-help" }, h("summary", {}, "what these mean"), h("dl", { class: "es-words" }, meaning)));
+    }
+    return parts;
+  }
+
+  /** Mark the input that an error in the status line speaks of. */
+  function blame(root) {
+    on("status", ({ text }) => {
+      const wrong = text.startsWith("error:") ? text : "";
+      for (const input of root.querySelectorAll("[data-name]")) {
+        const named = new RegExp(`\\b${input.dataset.name} is\\b`).test(wrong);
+        if (named) input.setAttribute("aria-invalid", "true");
+        else input.removeAttribute("aria-invalid");
+        const fold = input.closest("details");
+        if (named && fold) fold.open = true;
+      }
+    });
+  }
+
+  /** Settings of one dataclass. value: {"name": value as text or bool}. */
+  panels.settings = (root, { props, drawn }) => {
+    blame(root);
+    return {
+      update(values) {
+        const own = { ...values };
+        root.replaceChildren(...fieldset(props.spec.fields, own, (name, value) => {
+          own[name] = value;
+          props.value = JSON.stringify(own);
+        }));
+        drawn();
+      },
+    };
+  };
+
+  /** A policy's settings. value: {"policy": name, "config": {...}}; the policy is chosen elsewhere. */
+  panels.policy = (root, { props, drawn }) => {
+    blame(root);
+    return {
+      update(value) {
+        const own = { policy: value.policy, config: { ...value.config } };
+        const policy = props.spec.policies[own.policy];
+        const about = h("p", { class: "es-policy-about" }, policy.about);
+        root.replaceChildren(about, ...fieldset(policy.fields, own.config, (name, entered) => {
+          own.config[name] = entered;
+          props.value = JSON.stringify(own);
+        }));
+        drawn();
+      },
+    };
+  };
+
+  /** Up to three more lanes to compare with. value: [{"policy", "config"}, ...]. */
+  panels.lanes = (root, { props, drawn }) => {
+    blame(root);
+    let lanes = [];
+    const names = Object.keys(props.spec.policies);
+
+    const store = () => (props.value = JSON.stringify(lanes));
+
+    function row(lane, index) {
+      const letter = LETTERS[index + 1];
+      const options = names.map((name) => h("option", { value: name }, name));
+      const select = h("select", { "aria-label": `policy of run ${letter}` }, options);
+      select.value = lane.policy;
+      select.addEventListener("change", () => {
+        lanes[index] = { policy: select.value, config: {} };
+        store();
+        draw();
+      });
+      const remove = h("button", {
+        type: "button", class: "es-chip", "aria-label": `remove run ${letter}`,
+        onclick: () => {
+          lanes.splice(index, 1);
+          store();
+          draw();
+        },
+      }, "remove");
+      const head = h("div", { class: "es-lane-choice" }, h("b", { class: `es-letter lane-${index + 1}` }, letter), select, remove);
+      const fields = props.spec.policies[lane.policy].fields;
+      return h("div", { class: "es-other" }, head, ...fieldset(fields, lane.config, (name, value) => {
+        lane.config[name] = value;
+        store();
+      }));
+    }
+
+    function draw() {
+      const full = lanes.length >= LETTERS.length - 1;
+      const add = h("button", {
+        type: "button", class: "es-add", disabled: full,
+        onclick: () => {
+          const unused = names.find((name) => !lanes.some((lane) => lane.policy === name)) || names[0];
+          lanes.push({ policy: unused, config: {} });
+          store();
+          draw();
+          root.querySelectorAll("select")[0]?.focus();
+        },
+      }, full ? "four runs at most" : "+ compare with another policy");
+      root.replaceChildren(...lanes.map(row), add);
+      drawn();
+    }
+
+    return {
+      update(value) {
+        lanes = value.map((lane) => ({ policy: lane.policy, config: { ...lane.config } }));
+        draw();
+      },
+    };
+  };
+})();
