@@ -1,16 +1,13 @@
 """Options that the commands share, and what they are turned into: configs, prompts, a place to write."""
 
 import argparse
-import math
-from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from analysis.prompts import Prompt, read_prompts
+from analysis.settings import parse_settings, split_settings
 from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, create_policy
 
-WORDS = {"true": True, "false": False, "none": None, "inf": math.inf, "-inf": -math.inf}
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
 
 
@@ -57,42 +54,9 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
     parser.add_argument("--seed", type=int, help=f"seed of every request ({default.seed})")
 
 
-def parse_value(text: str) -> Any:
-    """A setting's value: true, false, none, inf, an integer, a number, or the text itself."""
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE texts as a dictionary. Raises UsageError for a text of another form or a repeated key."""
-    parsed: dict[str, Any] = {}
-    for text in settings:
-        key, mark, value = text.partition("=")
-        key = key.strip().replace("-", "_")
-        if not mark or not key:
-            raise UsageError(f"--set {text!r}; allowed: KEY=VALUE")
-        if key in parsed:
-            raise UsageError(f"--set {key} is given twice")
-        parsed[key] = parse_value(value.strip())
-    return parsed
-
-
-def split_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of the policy and of the generation; what neither names is left to the policy to refuse."""
-    of_generation = {field.name for field in fields(GenerationConfig)}
-    generation = {key: value for key, value in settings.items() if key in of_generation}
-    return {key: value for key, value in settings.items() if key not in of_generation}, generation
-
-
 def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
     """The generation settings that options and --set ask for. Raises ValueError for bad ones."""
-    _, config = split_settings(parse_settings(arguments.settings))
+    _, config = split_settings(arguments.policy, parse_settings(arguments.settings))
     for name in GENERATION_OPTIONS:
         value = getattr(arguments, name)
         if value is not None:
@@ -102,14 +66,10 @@ def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
     return GenerationConfig(**config)
 
 
-def policy_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The policy's part of --set."""
-    return split_settings(parse_settings(arguments.settings))[0]
-
-
 def policy_of(arguments: argparse.Namespace) -> CachePolicy:
     """The policy that --policy and --set ask for. Raises ValueError for an unknown name or setting."""
-    return create_policy(arguments.policy, **policy_settings(arguments))
+    settings, _ = split_settings(arguments.policy, parse_settings(arguments.settings))
+    return create_policy(arguments.policy, **settings)
 
 
 def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.settings import setting_texts
+
 NOT_MEASURED = "not measured"
 
 
@@ -34,9 +36,4 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def settings_text(config: Mapping[str, Any]) -> str:
     """A config as one would write it after --set."""
-    words = {True: "true", False: "false", None: "none"}
-    parts = []
-    for key, value in config.items():
-        plain = words[value] if value is None or isinstance(value, bool) else f"{value}"
-        parts.append(f"{key}={plain}")
-    return " ".join(parts) or "no settings"
+    return " ".join(setting_texts(config)) or "no settings"

@@ -9,7 +9,6 @@ import pytest
 from analysis import Trace
 from analysis.__main__ import main
 from analysis.cli import run as run_module
-from analysis.cli.parsing import parse_settings, parse_value
 from tests import tiny
 
 IDS = ",".join(map(str, tiny.PROMPTS[0]))
@@ -159,16 +158,6 @@ def test_an_interrupted_run_keeps_its_steps(
     assert len(trace.steps) == 3
     assert not trace.complete
     assert "interrupted" in capsys.readouterr().out
-
-
-def test_values_of_set() -> None:
-    words = {"true": True, "False": False, "none": None, "inf": float("inf"), "3": 3, "0.5": 0.5, "-1": -1}
-    for text, value in words.items():
-        assert parse_value(text) is value or parse_value(text) == value
-    assert parse_settings(["max-partial-run=none", "scope=global"]) == {
-        "max_partial_run": None,
-        "scope": "global",
-    }
 
 
 def test_help_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:

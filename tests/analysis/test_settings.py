@@ -1,0 +1,60 @@
+"""Settings as text and back: words, numbers, and whose setting a name is."""
+
+import pytest
+
+from analysis.settings import Setting, parse_settings, parse_value
+from core import GenerationConfig
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("False", False),
+        ("none", None),
+        ("inf", float("inf")),
+        ("-inf", float("-inf")),
+        ("3", 3),
+        ("0.5", 0.5),
+        ("1e-3", 1e-3),
+        ("global", "global"),
+    ],
+)
+def test_values_are_words_numbers_or_text(text: str, value: object) -> None:
+    assert parse_value(text) == value
+    assert type(parse_value(text)) is type(value)
+
+
+def test_a_setting_reads_back_as_it_is_written() -> None:
+    text = "entropy:entropy_threshold=inf,recent=8,refresh_on_block_start=true,max_partial_run=none,threshold=0.6"
+    setting = Setting.parse(text)
+    assert setting.label == text
+    assert setting.generation == {"threshold": 0.6}
+    assert setting.decoding(GenerationConfig()).threshold == 0.6
+    assert setting.make_policy().config.recent == 8
+    assert Setting.parse("none").label == "none"
+
+
+def test_a_name_that_both_know_is_the_policys() -> None:
+    setting = Setting.parse("dkv-greedy:window=2")
+    assert setting.config == {"window": 2}
+    assert Setting.parse("none:window=sliding").generation == {"window": "sliding"}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("guess", "policy is 'guess'"),
+        ("entropy:tau=1", "tau"),
+        ("entropy:recent", "KEY=VALUE"),
+        ("entropy:recent=1,recent=2", "twice"),
+        ("entropy:entropy_threshold=high", "entropy_threshold"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name(text: str, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        Setting.parse(text)
+
+
+def test_dashes_in_keys_are_underscores() -> None:
+    assert parse_settings(["max-partial-run=none"]) == {"max_partial_run": None}
