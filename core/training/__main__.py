@@ -1,14 +1,17 @@
 """Command line: train, evaluate, look at the data, write the held-out problems."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from random import Random
 
 import torch
 
-from core.training.recipe import Recipe
+from core.training.problems import FAMILIES, held_out, write_problems
+from core.training.recipe import Recipe, draw_lesson
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)}
 
@@ -20,7 +23,35 @@ def train(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
     chosen = {name: getattr(options, name) for name in DEFAULTS}
     dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[options.dtype]
-    Trainer(Recipe(**chosen), options.out, options.device, dtype, not options.no_compile).run()
+    Trainer(
+        Recipe(**chosen), options.out, options.device, dtype, not options.no_compile, options.minutes
+    ).run()
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    from core.models.loading import load_model
+    from core.training.evaluate import families_named, table
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    families = families_named(options.family)
+    model = load_model(options.model, dtype=options.dtype)
+    for line in table(model, families, options.n, options.shots, options.seed):
+        print(line, flush=True)
+
+
+def data(options: argparse.Namespace) -> None:
+    rng = Random(options.seed)
+    for _ in range(options.n):
+        lesson = draw_lesson(rng, options.progress)
+        for example in lesson.examples:
+            print(f"EXAMPLE  {example.prompt}\n{example.example_response}")
+        print(f"PROMPT   {lesson.problem.prompt}\n{lesson.problem.example_response}\n")
+
+
+def problems(options: argparse.Namespace) -> None:
+    found = [problem for name in FAMILIES for problem in held_out(name, options.n, options.seed)]
+    write_problems(options.out, found)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--device", default="cpu")
     one.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
     one.add_argument("--threads", type=int, default=0, help="CPU threads; 0 leaves torch's choice")
+    one.add_argument("--minutes", type=float, default=math.inf, help="stop, decayed, after so much time")
     one.add_argument("--no-compile", action="store_true", help="do not compile the layers")
     for name, default in DEFAULTS.items():
         required = name == "tokens"
@@ -43,6 +75,28 @@ def parser() -> argparse.ArgumentParser:
             default=None if required else default,
         )
     one.set_defaults(run=train)
+
+    two = commands.add_parser("evaluate", help="accuracy on held-out problems, as in the model card")
+    two.add_argument("--model", default="embedded", help="embedded, or a folder such as train's OUT")
+    two.add_argument("--family", action="append", default=[], help="may be repeated; all by default")
+    two.add_argument("--n", type=int, default=500, help="problems a family")
+    two.add_argument("--shots", type=int, default=8, help="worked examples in the long prompts; 0 for none")
+    two.add_argument("--seed", type=int, default=0)
+    two.add_argument("--dtype", default="auto")
+    two.add_argument("--threads", type=int, default=0)
+    two.set_defaults(run=evaluate)
+
+    three = commands.add_parser("data", help="print what training sees")
+    three.add_argument("--n", type=int, default=10)
+    three.add_argument("--seed", type=int, default=0)
+    three.add_argument("--progress", type=float, default=1.0, help="share of the run done, 0 to 1")
+    three.set_defaults(run=data)
+
+    four = commands.add_parser("problems", help="write held-out problems as JSON lines")
+    four.add_argument("--out", type=Path, required=True)
+    four.add_argument("--n", type=int, default=100, help="problems a family")
+    four.add_argument("--seed", type=int, default=0)
+    four.set_defaults(run=problems)
     return root
 
 

@@ -1,4 +1,4 @@
-"""The training pass over core's Transformer: tied embeddings, and the largest attention logit of each head."""
+"""The training pass over core's Transformer: tied embeddings, largest attention logit of each head."""
 
 import math
 

@@ -6,7 +6,7 @@ from random import Random
 
 from core.training.families import arithmetic, code, lists, lookup
 from core.training.problem import Problem, read_problems, with_examples, write_problems
-from core.training.sandbox import RefusedSource, run_function
+from core.training.sandbox import RefusedSourceError, run_function
 
 __all__ = [
     "FAMILIES",
@@ -87,7 +87,7 @@ def grade(problem: Problem, text: str) -> bool:
     must be the last thing in the text and give the expected value on every input.
     """
     if problem.answer is not None:
-        before, mark, said = text.rpartition(MARK)
+        _, mark, said = text.rpartition(MARK)
         lines = said.strip().splitlines()
         return bool(mark) and bool(lines) and " ".join(lines[0].split()) == " ".join(problem.answer.split())
     assert problem.function is not None
@@ -97,6 +97,6 @@ def grade(problem: Problem, text: str) -> bool:
     inputs = [given for given, _ in problem.tests]
     try:
         outputs = run_function(text[start:].strip(), problem.function, inputs)
-    except (RefusedSource, RuntimeError):
+    except (RefusedSourceError, RuntimeError):
         return False
     return outputs == [wanted for _, wanted in problem.tests]

@@ -25,7 +25,7 @@ class Recipe:
     num_layers: int = 6
     num_heads: int = 4
     vocab_size: int = 1280
-    batch_tokens: int = 6144
+    batch_tokens: int = 4096
     matrix_lr: float = 0.015
     vector_lr: float = 0.003
     weight_decay: float = 0.2
@@ -33,7 +33,7 @@ class Recipe:
     decay_from: float = 0.2
     ema: float = 0.995
     max_attention_logit: float = 40.0
-    min_mask_rate: float = 0.05
+    min_mask_rate: float = 0.08
     block_states: float = 0.5
     block_length: int = 32
 

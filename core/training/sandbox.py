@@ -35,43 +35,43 @@ sys.stdout.write(json.dumps([scope[job["function"]](given) for given in job["inp
 """
 
 
-class RefusedSource(ValueError):
+class RefusedSourceError(ValueError):
     """The source is no Python, or holds a construct outside the small subset we run."""
 
 
 def check_source(source: str, function: str) -> None:
-    """Raise RefusedSource unless `source` is one function `function` in the allowed subset."""
+    """Raise RefusedSourceError unless `source` is one function `function` in the allowed subset."""
     if len(source) > MAX_SOURCE_CHARS:
-        raise RefusedSource(f"source has {len(source)} characters; allowed are {MAX_SOURCE_CHARS}")
+        raise RefusedSourceError(f"source has {len(source)} characters; allowed are {MAX_SOURCE_CHARS}")
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise RefusedSource(f"not Python: {error}") from error
+        raise RefusedSourceError(f"not Python: {error}") from error
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef) or tree.body[0].name != function:
-        raise RefusedSource(f"the source must be exactly one function named {function}")
+        raise RefusedSourceError(f"the source must be exactly one function named {function}")
     for node in ast.walk(tree):
         check_node(node)
 
 
 def check_node(node: ast.AST) -> None:
     if not isinstance(node, ALLOWED_NODES):
-        raise RefusedSource(f"{type(node).__name__} is not allowed")
+        raise RefusedSourceError(f"{type(node).__name__} is not allowed")
     if isinstance(node, ast.Name | ast.arg):
         name = node.id if isinstance(node, ast.Name) else node.arg
         if name.startswith("_"):
-            raise RefusedSource(f"the name {name} is not allowed")
+            raise RefusedSourceError(f"the name {name} is not allowed")
     if isinstance(node, ast.FunctionDef) and node.decorator_list:
-        raise RefusedSource("decorators are not allowed")
+        raise RefusedSourceError("decorators are not allowed")
     if isinstance(node, ast.Attribute) and node.attr not in METHODS:
-        raise RefusedSource(f"the attribute {node.attr} is not allowed")
+        raise RefusedSourceError(f"the attribute {node.attr} is not allowed")
     if isinstance(node, ast.Constant) and not isinstance(node.value, int | None):
-        raise RefusedSource("only integers are allowed as constants")
+        raise RefusedSourceError("only integers are allowed as constants")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in CALLABLE:
-        raise RefusedSource(f"calling {node.func.id} is not allowed")
+        raise RefusedSourceError(f"calling {node.func.id} is not allowed")
 
 
 def run_function(source: str, function: str, inputs: list[object]) -> list[object]:
-    """Outputs of `function` on each input, or RefusedSource / RuntimeError with the reason.
+    """Outputs of `function` on each input, or RefusedSourceError / RuntimeError with the reason.
 
     The subprocess is isolated from the environment and site packages, has no builtins but a few pure
     ones, 2 CPU seconds, 512 MiB, and may open no file and start no process.

@@ -1,6 +1,7 @@
 """The training loop: batches, steps, validation, log, checkpoint, resume, export."""
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -31,9 +32,15 @@ class Trainer:
     """A run in `directory`: checkpoint.pt, log.jsonl and, at every save, the exported model."""
 
     def __init__(
-        self, recipe: Recipe, directory: Path, device: str, dtype: torch.dtype, compile_layers: bool
+        self,
+        recipe: Recipe,
+        directory: Path,
+        device: str,
+        dtype: torch.dtype,
+        compile_layers: bool,
+        minutes: float = math.inf,
     ) -> None:
-        self.directory, self.device = directory, device
+        self.directory, self.device, self.minutes = directory, device, minutes
         directory.mkdir(parents=True, exist_ok=True)
         saved = self._saved()
         self.recipe = replace(saved["recipe"], tokens=recipe.tokens) if saved else recipe
@@ -64,7 +71,7 @@ class Trainer:
         return tokenizer
 
     def run(self) -> None:
-        """Train until `recipe.tokens` have been seen, then save and export."""
+        """Train until `recipe.tokens` have been seen or the minutes are over, then save and export."""
         stream = BatchStream(
             self.recipe, self.tokenizer, Random(f"{self.recipe.seed}|{self.optimizer.count}")
         )
@@ -87,14 +94,15 @@ class Trainer:
             if now - saved > SAVE_EVERY_SECONDS:
                 self.save()
                 saved = now
-            if self.tokens_seen >= self.recipe.tokens:
+            if self.progress >= 1:
                 break
         self.log(**self.validate())
         self.save()
 
     @property
     def progress(self) -> float:
-        return min(1.0, self.tokens_seen / self.recipe.tokens)
+        """0 to 1 by tokens seen or, where the time is limited, by time if that is further."""
+        return min(1.0, max(self.tokens_seen / self.recipe.tokens, self.seconds / (60 * self.minutes)))
 
     def step(self, batch: Batch) -> float:
         """One update; returns the loss."""

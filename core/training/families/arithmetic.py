@@ -1,4 +1,4 @@
-"""Word problems over a closed table of sums up to 20, and the drills that teach the table."""
+"""Word problems over a closed table of sums up to 15, and the drills that teach the table."""
 
 from dataclasses import dataclass
 from random import Random
@@ -8,7 +8,8 @@ from core.training.words import HE, NAMES, OBJECTS
 
 NAME = "math"
 MAX_SIZE = 4
-LARGEST = 20
+LARGEST = 15
+MOST = 6
 ORDINALS = ("First", "Then", "Next", "Later")
 GAIN = ("buys {b} more", "finds {b} more", "gets {b} more from {other}", "picks {b} more")
 LOSS = ("eats {b}", "loses {b}", "gives {b} to {other}", "sells {b}")
@@ -33,11 +34,11 @@ class Sum:
 
 
 def next_sum(rng: Random, total: int) -> Sum:
-    """A feasible step from `total` that stays within 1..20."""
+    """A feasible step from `total` that stays within 1..15."""
     if total <= LARGEST // 2 and rng.random() < 0.15:
         return Sum(total, "*", 2)
-    up = min(9, LARGEST - total)
-    down = min(9, total - 1)
+    up = min(MOST, LARGEST - total)
+    down = min(MOST, total - 1)
     if down < 1 or (up >= 1 and rng.random() < 0.5):
         return Sum(total, "+", rng.randint(1, up))
     return Sum(total, "-", rng.randint(1, down))
@@ -47,13 +48,13 @@ def any_fact(rng: Random) -> Sum:
     """A uniformly spread entry of the table, for drills."""
     kind = rng.random()
     if kind < 0.15:
-        left = rng.randint(2, 10)
-        return Sum(left, "*", rng.randint(2, min(9, LARGEST // left)))
+        left = rng.randint(2, LARGEST // 2)
+        return Sum(left, "*", rng.randint(2, LARGEST // left))
     if kind < 0.55:
         left = rng.randint(1, LARGEST - 1)
-        return Sum(left, "+", rng.randint(1, min(9, LARGEST - left)))
+        return Sum(left, "+", rng.randint(1, min(MOST, LARGEST - left)))
     left = rng.randint(2, LARGEST)
-    return Sum(left, "-", rng.randint(1, min(9, left - 1)))
+    return Sum(left, "-", rng.randint(1, min(MOST, left - 1)))
 
 
 def draw(rng: Random, size: int) -> Problem:
@@ -63,8 +64,8 @@ def draw(rng: Random, size: int) -> Problem:
     bags = None
     if rng.random() < 0.3:
         count = rng.randint(2, 5)
-        bags = Sum(count, "*", rng.randint(2, min(9, LARGEST // count)))
-    total = start = bags.value if bags else rng.randint(2, 15)
+        bags = Sum(count, "*", rng.randint(2, LARGEST // count))
+    total = start = bags.value if bags else rng.randint(2, LARGEST - 3)
     steps: list[Sum] = []
     for _ in range(size):
         steps.append(next_sum(rng, total))

@@ -52,9 +52,7 @@ def draw(rng: Random, size: int) -> Problem:
     )
 
 
-def ask_forwards(
-    rng: Random, table: dict[str, dict[str, str]], attribute: Attribute
-) -> tuple[str, str, str]:
+def ask_forwards(rng: Random, table: dict[str, dict[str, str]], attribute: Attribute) -> tuple[str, str, str]:
     """Question, worked sentences and answer about the attribute of one to three people."""
     asked = rng.sample(list(table), min(len(table), rng.randint(1, 3)))
     who = asked[0] if len(asked) == 1 else ", ".join(asked[:-1]) + " and " + asked[-1]

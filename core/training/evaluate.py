@@ -1,0 +1,132 @@
+"""Accuracy on held-out problems through the engine, with Wilson intervals."""
+
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from core.config import GenerationConfig
+from core.engine import generate
+from core.events import Generation
+from core.models.language_model import LanguageModel
+from core.policies import create_policy
+from core.training.problems import FAMILIES, Problem, grade, held_out
+
+ONE_TOKEN = GenerationConfig(gen_length=128, block_length=32, unmask="quota", stop_at_eos=True)
+THRESHOLD = replace(ONE_TOKEN, unmask="threshold", threshold=0.9)
+RULES = {"one token a step": ONE_TOKEN, "threshold 0.9": THRESHOLD}
+SLOTS = 16
+LENGTH_EDGES = (0, 64, 128, 256, 512, 2048)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One problem answered: prompt length and generated tokens (up to the first EOS), steps taken."""
+
+    problem: Problem
+    correct: bool
+    prompt_tokens: int
+    generated_tokens: int
+    steps: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Score:
+    """Share of correct answers with a 95 % Wilson interval; tokens a step over all steps."""
+
+    correct: int
+    n: int
+    tokens_per_step: float
+
+    @property
+    def share(self) -> float:
+        return self.correct / self.n
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson(self.correct, self.n)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.share:.1%} ({low:.1%} to {high:.1%}), n={self.n}, {self.tokens_per_step:.2f} tokens/step"
+        )
+
+
+def wilson(correct: int, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's score interval of a proportion."""
+    if n < 1:
+        raise ValueError(f"n is {n}; it must be at least 1")
+    share, spread = correct / n, z * z / n
+    centre = share + spread / 2
+    half = z * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    return (centre - half) / (1 + spread), (centre + half) / (1 + spread)
+
+
+def answer(
+    model: LanguageModel, problems: list[Problem], config: GenerationConfig, policy: str = "none"
+) -> list[Outcome]:
+    """Generate and grade; problems of like prompt length run together."""
+    order = sorted(problems, key=lambda problem: len(problem.prompt))
+    outcomes = []
+    for first in range(0, len(order), 4 * SLOTS):
+        some = order[first : first + 4 * SLOTS]
+        prompts = [problem.prompt for problem in some]
+        finished = generate(model, prompts, config, create_policy(policy), slots=SLOTS)
+        for problem, generation in zip(some, finished, strict=True):
+            outcomes.append(outcome(problem, generation, model.spec.eos_token_ids))
+    return outcomes
+
+
+def outcome(problem: Problem, generation: Generation, eos: tuple[int, ...]) -> Outcome:
+    ends = [index for index, token in enumerate(generation.tokens) if token in eos]
+    return Outcome(
+        problem=problem,
+        correct=grade(problem, generation.text or ""),
+        prompt_tokens=len(generation.request.prompt_ids),
+        generated_tokens=min(ends, default=len(generation.tokens) - 1) + 1,
+        steps=generation.num_steps,
+        text=generation.text or "",
+    )
+
+
+def score(outcomes: list[Outcome]) -> Score:
+    tokens = sum(o.generated_tokens for o in outcomes)
+    return Score(sum(o.correct for o in outcomes), len(outcomes), tokens / sum(o.steps for o in outcomes))
+
+
+def by_length(outcomes: list[Outcome]) -> Iterator[tuple[str, Score]]:
+    """Scores by prompt length in tokens, empty classes left out."""
+    for low, high in itertools.pairwise(LENGTH_EDGES):
+        some = [o for o in outcomes if low < o.prompt_tokens <= high]
+        if some:
+            yield f"{low + 1} to {high}", score(some)
+
+
+def table(model: LanguageModel, families: list[str], n: int, shots: int, seed: int) -> Iterator[str]:
+    """Lines of a Markdown table: family, rule, prompt lengths, score; printed as they are found."""
+    yield "| family | rule | prompt tokens | accuracy, 95 % interval, n, speed | seconds |"
+    yield "|---|---|---|---|---|"
+    for family in families:
+        problems = held_out(family, n, seed)
+        few_shot = held_out(family, n // 5, seed, shots) if shots else []
+        for rule, config in RULES.items():
+            started = time.perf_counter()
+            outcomes = answer(model, problems, config)
+            seconds = time.perf_counter() - started
+            yield f"| {family} | {rule} | all | {score(outcomes)} | {seconds:.0f} |"
+            for lengths, some in by_length(outcomes):
+                yield f"| {family} | {rule} | {lengths} | {some} | |"
+            if few_shot:
+                outcomes = answer(model, few_shot, config)
+                lengths = f"{shots} worked examples, up to {max(o.prompt_tokens for o in outcomes)}"
+                yield f"| {family} | {rule} | {lengths} | {score(outcomes)} | |"
+
+
+def families_named(names: list[str]) -> list[str]:
+    unknown = [name for name in names if name not in FAMILIES]
+    if unknown:
+        raise ValueError(f"family is {unknown[0]!r}; allowed are {', '.join(FAMILIES)}")
+    return names or list(FAMILIES)

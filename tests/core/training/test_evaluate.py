@@ -1,0 +1,27 @@
+"""Evaluation: intervals, and scores that count what the engine really wrote."""
+
+import pytest
+
+from core import load_model
+from core.training.evaluate import RULES, answer, by_length, score, wilson
+from core.training.problems import read_problems
+from tests.core.test_embedded import PROBLEMS
+
+
+@pytest.mark.parametrize(
+    ("correct", "n", "low", "high"),
+    [(9, 10, 0.5958, 0.9821), (0, 20, 0.0, 0.1611), (50, 100, 0.4038, 0.5962)],
+)
+def test_wilson_interval(correct: int, n: int, low: float, high: float) -> None:
+    assert wilson(correct, n) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_scores_of_the_embedded_model() -> None:
+    model = load_model("embedded", device="cpu", dtype="float32")
+    problems = [p for p in read_problems(PROBLEMS) if p.family == "code"][:6]
+    outcomes = answer(model, problems, RULES["threshold 0.9"])
+    total = score(outcomes)
+    assert total.n == 6
+    assert total.correct >= 3
+    assert total.tokens_per_step > 1.5
+    assert sum(some.n for _, some in by_length(outcomes)) == 6

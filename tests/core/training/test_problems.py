@@ -1,0 +1,92 @@
+"""Generators and graders: every example passes its own grader, wrong answers do not, nothing leaks."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from core.training.problems import (
+    FAMILIES,
+    Problem,
+    draw,
+    fresh,
+    grade,
+    held_out,
+    read_problems,
+    with_examples,
+    write_problems,
+)
+
+EACH = pytest.mark.parametrize("family", list(FAMILIES))
+
+
+@EACH
+def test_example_responses_are_correct(family):
+    problems = held_out(family, 12, seed=3)
+    assert all(grade(problem, problem.example_response) for problem in problems)
+
+
+@EACH
+def test_training_never_draws_a_held_out_signature(family):
+    rng = Random(0)
+    trained = {draw(family, rng, held_out=False).signature for _ in range(3000)}
+    assert not trained & {problem.signature for problem in held_out(family, 200)}
+
+
+@EACH
+def test_held_out_problems_differ_and_repeat_with_the_seed(family):
+    problems = held_out(family, 50, seed=1)
+    assert len({problem.prompt for problem in problems}) == 50
+    assert problems == held_out(family, 50, seed=1)
+    assert problems != held_out(family, 50, seed=2)
+    assert fresh(family, 5).is_held_out
+
+
+@EACH
+def test_answers_have_several_wordings(family):
+    rng = Random(0)
+    openings = {" ".join(draw(family, rng, held_out=False).example_response.split()[:2]) for _ in range(200)}
+    assert len(openings) > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("so\n#### 12", True),
+        ("#### 12 \nmore", True),
+        ("#### 1", False),
+        ("12", False),
+        ("", False),
+        ("####", False),
+    ],
+)
+def test_answer_after_the_mark_must_match_exactly(text, right):
+    assert grade(Problem("math", "p", "r", answer="12"), text) is right
+
+
+def test_wrong_function_is_wrong():
+    problem = held_out("code", 1)[0]
+    assert not grade(problem, f"def {problem.function}(xs):\n    return 12345")
+    assert not grade(problem, "no function here")
+
+
+@EACH
+def test_problems_survive_the_file(family, tmp_path):
+    problems = [*held_out(family, 3), *held_out(family, 2, shots=2)]
+    write_problems(tmp_path / "p.jsonl", problems)
+    assert [p.prompt for p in read_problems(tmp_path / "p.jsonl")] == [p.prompt for p in problems]
+    assert all(grade(p, p.example_response) for p in read_problems(tmp_path / "p.jsonl"))
+
+
+def test_worked_examples_come_before_the_question_and_are_not_held_out():
+    problem = held_out("math", 1, seed=9, shots=3)[0]
+    assert problem.prompt.count("Question: ") == 4
+    plain = replace(problem, prompt=problem.prompt.rsplit("Question: ", 1)[1], shots=0)
+    assert with_examples(plain, []).prompt == f"Question: {plain.prompt}"
+
+
+def test_unknown_family_and_empty_problem_are_refused():
+    with pytest.raises(ValueError, match="family is 'chess'; allowed are math"):
+        fresh("chess", 0)
+    with pytest.raises(ValueError, match="either an answer or a function"):
+        Problem("math", "p", "r")
