@@ -184,6 +184,8 @@ class Denoiser:
         assert self.deltas is not None, "a policy with per_layer must say layerwise"
         allowed = state.valid & state.active[:, None]
         forced = (state.step == 0)[:, None].expand_as(allowed)
+        if not self.policy.reads_kept_rows:
+            forced = forced | backbone.source(task.targets)
         hidden, refreshed = forward_layerwise(
             backbone,
             tokens,

@@ -89,7 +89,10 @@ class CachePolicy:
 
     Class facts: name; Config; lossless, a Config under which the tokens equal those of `none` (None where
     the method has no such limit); REASONS, the labels of Plan.reason; layerwise, True when plans use
-    per_layer, for the whole run; keeps_queries, True when it calls LayerView.attention_rows; needs_blocks, True when a sliding window has no meaning for it.
+    per_layer, for the whole run; reads_kept_rows, True when targets may be predicted from a row that no
+    layer after the first recomputed, else the engine adds the predicting rows to every layer's;
+    keeps_queries, True when it calls LayerView.attention_rows; needs_blocks, True when a sliding window
+    has no meaning for it.
     """
 
     name: ClassVar[str]
@@ -97,6 +100,7 @@ class CachePolicy:
     lossless: ClassVar[PolicyConfig | None] = None
     REASONS: ClassVar[tuple[str, ...]]
     layerwise: ClassVar[bool] = False
+    reads_kept_rows: ClassVar[bool] = False
     keeps_queries: ClassVar[bool] = False
     needs_blocks: ClassVar[bool] = False
 

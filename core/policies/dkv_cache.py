@@ -54,7 +54,8 @@ class DKVCache(CachePolicy):
         starting = state.block_step <= 1
         due = state.block_step % self.config.interval == 0
         reason = torch.where(starting, 2, torch.where(due, 3, 1))
-        recent = state.decoded_at >= state.step[:, None] - self.config.delay
+        # A prompt was never decoded, however long the delay.
+        recent = state.decoded_at >= (state.step[:, None] - self.config.delay).clamp(min=0)
         fresh = state.masked | recent
         ahead = torch.nn.functional.pad(fresh[:, 1:], (0, 1))
         refresh = {"right": fresh, "un": ahead, "un_right": fresh | ahead}[self.config.shift]

@@ -41,6 +41,7 @@ class DLLMCache(CachePolicy):
     lossless = DLLMCacheConfig(kp=1, kr=1)
     REASONS = ("first step", "reuse", "prompt interval", "response interval", "both intervals")
     layerwise = True
+    reads_kept_rows = True
 
     config: DLLMCacheConfig
 
