@@ -49,8 +49,9 @@ class GenerationConfig:
     temperature: 0 is greedy; otherwise tokens are sampled from softmax(logits / temperature), cut to
     top_k and top_p where given. Confidence and entropy always describe the raw distribution.
     cfg_scale: LLaDA's classifier-free guidance, uncond + (scale + 1)(cond - uncond); 0 is off.
-    eos: `allow`; `last` commits end-of-text only when nothing else is left in the window (LLaDA's
-    confidence_eos_eot_inf); `never` excludes it from the choice (LLaDA's logits_eos_inf).
+    eos: `allow`; `last` commits end-of-text only once it is all that the window's targets propose, or
+    where `quota` asks for more than the rest (LLaDA's confidence_eos_eot_inf); `never` excludes it from
+    the choice (LLaDA's logits_eos_inf).
     stop_at_eos: a sequence ends once an end-of-text token is committed with no mask before it.
     seed: every request is seeded with it alone, so its tokens do not depend on its batch.
     """

@@ -16,8 +16,8 @@ class Proposal:
     positions: int64, canvas positions, ascending, surplus entries equal L. valid: bool, False on surplus.
     token: int64, never the mask token. confidence: probability of the token, entropy: nats, both of the
     raw float32 distribution at temperature 1. score: the order in which tokens are preferred (the
-    confidence unless the config says otherwise; -inf on surplus). deferred: bool, commit only when
-    nothing else is left. log_probs: float32 [B, T, V].
+    confidence unless the config says otherwise; -inf on surplus). deferred: bool, end-of-text that waits
+    while a sequence has any other proposal. log_probs: float32 [B, T, V].
     """
 
     positions: Tensor
@@ -47,14 +47,16 @@ def propose(
     """
     log_probs = logits.float().log_softmax(dim=-1)
     entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
-    eos = torch.tensor(eos_token_ids, device=logits.device)
     excluded = [mask_token_id, *(eos_token_ids if config.eos == "never" else ())]
     choice = log_probs.index_fill(-1, torch.tensor(excluded, device=logits.device), float("-inf"))
     if gumbel is not None:
         choice = _truncate(choice / config.temperature, config) + gumbel
     token = choice.argmax(dim=-1)
     confidence = log_probs.gather(-1, token[..., None])[..., 0].exp()
-    deferred = torch.isin(token, eos) if config.eos == "last" else torch.zeros_like(valid)
+    deferred = torch.zeros_like(valid)
+    if config.eos == "last":
+        ends = torch.isin(token, torch.tensor(eos_token_ids, device=logits.device))
+        deferred = ends & (valid & ~ends).any(dim=1, keepdim=True)
     score = confidence if weight is None else confidence * weight
     # Deferred tokens rank below every other one and keep their order among themselves.
     score = torch.where(deferred, score - 2, score).masked_fill(~valid, float("-inf"))

@@ -39,13 +39,14 @@ def certainty_density(state: DecodeState, sigma: float = 10.0) -> Tensor:
     (d2Cache, arXiv 2509.23094, certainty density).
     """
     radius = math.ceil(4 * sigma)
-    offsets = torch.arange(-radius, radius + 1, device=state.tokens.device, dtype=torch.float32)
+    # Double, so that rounding, which may vary with the batch, does not order equal densities.
+    offsets = torch.arange(-radius, radius + 1, device=state.tokens.device, dtype=torch.double)
     kernel = torch.exp(-0.5 * (offsets / sigma) ** 2)
-    decoded = (~state.masked).float()
-    left = torch.ones(decoded.shape[0], radius, device=decoded.device)
+    decoded = (~state.masked).double()
+    left = torch.ones(decoded.shape[0], radius, device=decoded.device, dtype=torch.double)
     right = decoded[:, -1:].expand(-1, radius)
     padded = torch.cat((left, decoded, right), dim=1)[:, None]
-    return torch.nn.functional.conv1d(padded, (kernel / kernel.sum())[None, None])[:, 0]
+    return torch.nn.functional.conv1d(padded, (kernel / kernel.sum())[None, None])[:, 0].float()
 
 
 def scheduled(config: GenerationConfig, state: DecodeState) -> Tensor:

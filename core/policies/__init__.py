@@ -6,6 +6,7 @@ from typing import Any
 
 from core.policies.base import CachePolicy, Plan, PolicyConfig
 from core.policies.d2_cache import D2Cache
+from core.policies.describe import Description, describe
 from core.policies.dkv_cache import DKVCache, DKVGreedy
 from core.policies.dllm_cache import DLLMCache
 from core.policies.elastic_cache import ElasticCache
@@ -46,4 +47,12 @@ def create_policy(name: str, **config: Any) -> CachePolicy:
     return policy(policy.Config(**config))
 
 
-__all__ = ["POLICIES", "CachePolicy", "Plan", "PolicyConfig", "create_policy"]
+__all__ = [
+    "POLICIES",
+    "CachePolicy",
+    "Description",
+    "Plan",
+    "PolicyConfig",
+    "create_policy",
+    "describe",
+]

@@ -38,16 +38,18 @@ class D2CacheConfig(PolicyConfig):
 
 
 class D2Cache(CachePolicy):
-    """Recompute the most certain masks, the tokens just committed and a nucleus of rollout importance.
+    """Recompute the most certain masks, the tokens just committed and a nucleus of attention rollout.
 
-    Decides: confidence times certainty density picks current_k masks; attention rollout picks the rest.
-    Recomputed: those rows; only they may be decoded. Full only at step 0. Decision cost: attention
-    weights of every row, then O(N |C| L) (`vector`) or O(N L^3) (`matrix`, as released).
-    Source: d2Cache (arXiv 2509.23094), section 4, and its released code, without three faults of it: the
-    confidence cache is really updated, only computed rows are committed, and short rows are not topped up
-    (which would let a sequence depend on its batch). A mask outside the window never had logits here; it
-    ranks behind the others, earlier position first. Its density order is `order="density"` of the
-    generation config, apart from the cache.
+    Decides: every step, confidence times certainty density picks the masks, attention rollout the rest.
+    Recomputes: current_k masks, the tokens just committed, a nucleus of rollout_p of the other positions'
+    importance, and gaps of at most `inflate`; only these may be decoded. L at the first step alone.
+    Cost: attention weights of every row, then O(N |C| L) (`vector`) or O(N L^3) (`matrix`, as released).
+    Source: d2Cache (arXiv 2509.23094), section 4, and its released code.
+    Differs: three faults of the release are not repeated: its confidence cache keeps the first step's
+    values, rows that were not computed may be committed, and short rows are topped up, so that a sequence
+    depends on its batch. In a shifted model the row left of a chosen mask is added, not put in its place.
+    Logits exist for the window's masks alone; others rank behind them, those never seen by position. The
+    density order of decoding is `order=density` of the generation settings, apart from the cache.
     """
 
     name = "d2cache"
@@ -68,21 +70,21 @@ class D2Cache(CachePolicy):
         self.importance = self.importance.masked_fill(slots[:, None], 0)
 
     def plan(self, state: DecodeState) -> Plan:
-        chosen = self.certain_masks(state)
-        refresh = chosen | state.just_decoded
+        refresh = self.certain_masks(state) | state.just_decoded
         refresh = refresh | self.nucleus(state.valid & ~refresh)
         refresh = self.inflated(refresh)
-        decode = refresh | (state.step == 0)[:, None]
-        self.attention = []
         return Plan(
             refresh=refresh,
             reason=torch.ones_like(state.step),
-            decode=decode,
+            decode=refresh | (state.step == 0)[:, None],
             on_attention=self.keep_attention,
         )
 
     def certain_masks(self, state: DecodeState) -> Tensor:
-        """The current_k masks of highest confidence x density in the search range, bool [B, L]."""
+        """The current_k masks of highest confidence x density in the search range, bool [B, L].
+
+        The range ends with the block that holds the current_k-th mask left.
+        """
         masked, columns, length = state.masked, state.columns, state.tokens.shape[1]
         enough = masked.cumsum(dim=1) >= self.config.current_k
         kth = torch.where(enough.any(dim=1), enough.int().argmax(dim=1), length - 1)
@@ -96,22 +98,22 @@ class D2Cache(CachePolicy):
         return torch.zeros_like(search).scatter(1, order, True) & search
 
     def nucleus(self, rest: Tensor) -> Tensor:
-        """Positions of `rest` whose share of importance sums to at most rollout_p, one at least, bool [B, L]."""
-        share = self.importance.masked_fill(~rest, 0)
-        share = share / share.sum(dim=1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
-        ranked, order = share.masked_fill(~rest, -1).sort(dim=1, descending=True, stable=True)
-        inside = ranked.clamp(min=0).cumsum(dim=1) <= self.config.rollout_p + 1e-6
+        """Positions of `rest` that hold up to rollout_p of its importance, one at least, bool [B, L]."""
+        ranked, order = self.importance.masked_fill(~rest, -1).sort(dim=1, descending=True, stable=True)
+        held = ranked.clamp(min=0).cumsum(dim=1)
+        # Against the sum's own last entry, so that a share of 1 is everything in any rounding.
+        inside = held <= self.config.rollout_p * held[:, -1:]
         inside[:, 0] = True
         return torch.zeros_like(rest).scatter(1, order, inside) & rest
 
     def inflated(self, chosen: Tensor) -> Tensor:
         """Fill gaps: positions between two chosen ones at most `inflate` apart, bool [B, L]."""
-        if not self.config.inflate:
-            return chosen
         length = chosen.shape[1]
         columns = torch.arange(length, device=chosen.device)
-        before = torch.where(chosen, columns, -length).cummax(dim=1).values
-        after = torch.where(chosen, columns, 2 * length).flip(1).cummin(dim=1).values.flip(1)
+        # Beyond either end the next chosen position is too far away to count.
+        far = length + self.config.inflate + 1
+        before = torch.where(chosen, columns, -far).cummax(dim=1).values
+        after = torch.where(chosen, columns, far).flip(1).cummin(dim=1).values.flip(1)
         return chosen | (after - before <= self.config.inflate)
 
     def keep_attention(self, layer: int, weights: Tensor, rows: Tensor) -> None:
@@ -124,6 +126,7 @@ class D2Cache(CachePolicy):
         self.confidence = seen.scatter(1, proposal.positions, values)[:, :-1]
         rollout = vector_rollout if self.config.rollout == "vector" else matrix_rollout
         self.importance = rollout(self.attention, state.tokens.shape[1])
+        self.attention = []
 
 
 def vector_rollout(attention: list[tuple[Tensor, Tensor]], length: int) -> Tensor:

@@ -1,6 +1,5 @@
 """dKV-Cache: cache a token's K/V one step after it was decoded."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor
 from core.config import GenerationConfig, require
 from core.models.spec import ModelSpec
 from core.policies.base import CachePolicy, Plan, PolicyConfig
+from core.rows import to_rows
 from core.state import DecodeState
 
 SHIFTS = ("right", "un", "un_right")
@@ -36,17 +36,19 @@ class DKVCacheConfig(PolicyConfig):
 class DKVCache(CachePolicy):
     """Recompute every mask of the sequence and what was just decoded; everything every few steps.
 
-    Decides: full in a block's first two steps and at every `interval`-th one. Recomputed: L then, else
-    all masks (of later blocks too) and the tokens of the last `delay` steps. Decision cost: 0.
-    Source: dKV-Cache-Decode (arXiv 2505.15781), section 3, and the released decode loop; keys stay in
-    place here, where the release reorders them.
+    Decides: the step within the block, its first two and every `interval`-th one being full.
+    Recomputes: L in full steps, else all masks, those of later blocks too, and the tokens of the last
+    `delay` steps. A token's K/V so enter the cache from its first pass as a token, never as a mask.
+    Cost: 0.
+    Source: dKV-Cache-Decode (arXiv 2505.15781), section 3, and the released decode loop.
+    Differs: keys stay in place, where the release reorders them; with a sliding window, which the release
+    has not, the whole generation counts as one block.
     """
 
     name = "dkv"
     Config = DKVCacheConfig
     lossless = DKVCacheConfig(interval=1)
     REASONS = ("first step", "reuse", "block start", "interval")
-    needs_blocks = True
 
     config: DKVCacheConfig
 
@@ -64,8 +66,8 @@ class DKVCache(CachePolicy):
 
 @dataclass(frozen=True)
 class DKVGreedyConfig(PolicyConfig):
-    """interval: steps between full passes inside a block (paper: 2). window: masked neighbours recomputed
-    around each centre, alternating left and right (paper: 4). tokens: positions decoded a step.
+    """interval: steps between full passes inside a block (paper: 2). window: masks recomputed around each
+    centre, the nearest first, left before right (paper: 4). tokens: positions decoded a step.
     center: `next` centres on the coming positions (released code), `last` on those just committed.
     random_order: decode in an order drawn once a sequence, as the method does; False leaves the order to
     the unmask rule among the recomputed masks (ours) and then centres on `last`.
@@ -84,21 +86,27 @@ class DKVGreedyConfig(PolicyConfig):
         require(self.center in CENTERS, "center", self.center, ", ".join(CENTERS))
         usable = self.random_order or self.center == "last"
         require(usable, "center", self.center, "last, where random_order is false")
+        usable = self.random_order or self.window >= 1
+        require(usable, "window", self.window, "at least 1, where random_order is false")
 
 
 class DKVGreedy(CachePolicy):
-    """Recompute only what was just committed, what comes next and a few masks around; O(1) rows a step.
+    """Recompute only what was just committed, what comes next and a few masks around them.
 
-    Decides: full at every `interval`-th step of a block. Recomputed: L then, else last + next + window
-    rows. Decision cost: one draw of the order a sequence. Source: dKV-Cache-Greedy (arXiv 2505.15781),
-    section 3; its random order is this policy's own, see random_order.
+    Decides: the step within the block, every `interval`-th one being full, and an order of decoding drawn
+    once a sequence.
+    Recomputes: L in full steps, else the tokens just committed, the `tokens` coming next and `window`
+    masks around each; O(1) rows whatever L.
+    Cost: O(b L) comparisons to find the neighbours.
+    Source: dKV-Cache-Greedy (arXiv 2505.15781), section 3, and the released greedy loop.
+    Differs: the order is drawn once for the whole generation, not once a block; the number of tokens a
+    step is `tokens`, where the release spreads a step count; a batch's rows are never shared.
     """
 
     name = "dkv-greedy"
     Config = DKVGreedyConfig
     lossless = DKVGreedyConfig(interval=1, center="last", random_order=False)
     REASONS = ("first step", "reuse", "interval")
-    needs_blocks = True
 
     config: DKVGreedyConfig
 
@@ -109,42 +117,34 @@ class DKVGreedy(CachePolicy):
         self.order = torch.nn.functional.pad(order, (state.prompt_len, 0))
 
     def plan(self, state: DecodeState) -> Plan:
-        due = state.block_step % self.config.interval == 0
+        due = (state.block_step % self.config.interval == 0)[:, None]
+        reason = torch.where(due[:, 0], 2, 1)
         coming = self.coming(state)
         centers = coming if self.config.center == "next" else state.just_decoded
-        around = self.neighbours(state, centers)
-        refresh = state.just_decoded | coming | around
-        if self.config.random_order:
-            decode = coming
-        else:
-            decode = (refresh & state.window) | due[:, None]
-        return Plan(
-            refresh=refresh | due[:, None], reason=torch.where(due, 2, 1), decode=decode
-        )
+        # Neighbours that are there to be decoded must lie in the window.
+        around = state.masked & ~coming if self.config.random_order else state.window
+        refresh = state.just_decoded | coming | self.nearest(around, centers, state)
+        decode = coming if self.config.random_order else refresh | due
+        return Plan(refresh=refresh | due, reason=reason, decode=decode)
 
     def coming(self, state: DecodeState) -> Tensor:
         """Positions decoded next: the window's first `tokens` in the drawn order, bool [B, L]."""
+        length = state.tokens.shape[1]
         if not self.config.random_order:
             return torch.zeros_like(state.window)
-        turn = torch.where(state.window, self.order, state.tokens.shape[1])
-        last = turn.topk(self.config.tokens, dim=1, largest=False).values[:, -1:]
+        turn = torch.where(state.window, self.order, length)
+        last = turn.topk(min(self.config.tokens, length), dim=1, largest=False).values[:, -1:]
         return state.window & (turn <= last)
 
-    def neighbours(self, state: DecodeState, centers: Tensor) -> Tensor:
-        """The nearest masks left and right of each centre, bool [B, L]."""
-        columns, length = state.columns, state.tokens.shape[1]
-        masked = state.masked & ~centers
-        left = torch.where(masked, columns, -1).cummax(dim=1).values
-        right = torch.where(masked, columns, length).flip(1).cummin(dim=1).values.flip(1)
-        chosen = torch.zeros(masked.shape[0], length + 2, dtype=torch.bool, device=masked.device)
-        steps = ((left, math.ceil(self.config.window / 2), 0), (right, self.config.window // 2, 2))
-        for nearest, count, side in steps:
-            # One column of margin on each side holds "no such neighbour".
-            padded = torch.nn.functional.pad(nearest, (1, 1), value=-1)
-            padded[:, -1] = length
-            padded[:, 0] = -1
-            at = torch.where(centers, columns, -1 if side == 0 else length)
-            for _ in range(count):
-                at = padded.gather(1, (at + side).clamp(0, length + 1))
-                chosen.scatter_(1, at + 1, True)
-        return chosen[:, 1:-1] & masked
+    def nearest(self, candidates: Tensor, centers: Tensor, state: DecodeState) -> Tensor:
+        """The `window` candidates nearest to each centre, left before right in a tie, bool [B, L]."""
+        if not self.config.window:
+            return torch.zeros_like(candidates)
+        length = candidates.shape[1]
+        # A step commits and targets positions of one window only.
+        at = to_rows(centers, min(state.block_length, length))[..., None]
+        distance = 2 * (state.columns - at).abs() + (state.columns > at).long()
+        far = 2 * length + 2
+        distance = distance.masked_fill(~candidates[:, None] | (at == length), far)
+        limit = distance.topk(min(self.config.window, length), dim=2, largest=False).values[..., -1:]
+        return ((distance <= limit) & (distance < far)).any(dim=1)

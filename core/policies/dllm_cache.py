@@ -29,11 +29,15 @@ class DLLMCacheConfig(PolicyConfig):
 class DLLMCache(CachePolicy):
     """Reuse each layer's outputs; refresh the response rows whose value vectors moved most.
 
-    Decides: step counters (t mod kp, t mod kr from t = 0), and per layer the lowest cosine between fresh and cached V ("V-verify").
-    Recomputed: prompt every kp steps, response every kr; otherwise ratio * G response rows a layer, and
-    the first layer entirely. Decision cost: O(N G d), V of every response row at every step.
-    Source: dLLM-Cache (arXiv 2506.06295), section 4, and its released hooks. The attention and MLP
-    outputs of a row are always refreshed together, so one cached increment a row replaces both.
+    Decides: the step (t mod kp for the prompt, t mod kr for the response, t from 0), and in each layer
+    the lowest cosine between the response's fresh and cached V.
+    Recomputes: the prompt every kp steps, the response every kr; in between ratio * G response rows a
+    layer and the whole first layer. All other rows add their cached attention and MLP outputs.
+    Cost: O(N G d), V of every response row at every step.
+    Source: dLLM-Cache (arXiv 2506.06295), section 4, and its released hooks.
+    Differs: one cached increment a row replaces two feature caches, since attention and MLP outputs are
+    always refreshed together; padding is never attended to nor part of the prompt; under guidance the
+    unconditional copy refreshes the conditional one's rows, where the release has an interval of its own.
     """
 
     name = "dllm-cache"
@@ -53,11 +57,13 @@ class DLLMCache(CachePolicy):
         whole = torch.where(response, response_due[:, None], prompt_due[:, None])
 
         def per_layer(layer: int, view: LayerView) -> Tensor:
-            before = view.values(state.prompt_len).clone()
-            fresh = view.swap_values(state.prompt_len)
             if layer == 0:
                 return torch.ones_like(whole)
-            return whole | self.most_changed(state, before, fresh)
+            # Without adaptive updates the release leaves V alone too.
+            if not self.config.ratio:
+                return whole
+            before = view.values(state.prompt_len).clone()
+            return whole | self.most_changed(state, before, view.swap_values(state.prompt_len))
 
         return Plan(refresh=whole, reason=reason, per_layer=per_layer)
 

@@ -26,14 +26,18 @@ class ElasticCacheConfig(PolicyConfig):
 
 
 class ElasticCache(CachePolicy):
-    """Recompute the window, the last commits and the tracked tokens; all rows from layer l + 1 on drift.
+    """Recompute the window, the last commits and the tracked tokens; everything after a layer that drifted.
 
-    Decides: per layer, the cosine between the tracked token's attention row from past and current q, k,
-    averaged over heads; below gamma at layer l, every row of the layers after l is recomputed. Tracked:
-    the decoded token that received most attention from the window (one a layer).
-    Recomputed: those rows, all of them from some layer on. Decision cost: O(N L H D) and attention
-    weights of every row. Memory: Q, K, V and the increments, about four d-wide tensors a layer.
+    Decides: in each layer, the cosine between the tracked token's attention from past and from current Q
+    and K, averaged over heads. Below gamma at layer l, all rows of the layers after l are recomputed.
+    Recomputes: the window's masks, the tokens just committed and the tracked token of every layer (the
+    decoded one that received most attention from the window); L from some layer on.
+    Cost: O(N L H D) and attention weights of every row; Q, K, V and the increments stay in memory, about
+    four d-wide tensors a layer.
     Source: Elastic-Cache (arXiv 2510.14973), section 3 and algorithm 1.
+    Differs: masks to the right of an end-of-text stay (`stop_at_eos` ends a sequence for every policy
+    alike); the release has no shifted models, here the row that predicts a target is always recomputed.
+    Its sliding window of 16 is `window=sliding, block_length=16` of the generation settings.
     """
 
     name = "elastic"

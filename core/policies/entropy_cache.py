@@ -43,11 +43,14 @@ class EntropyCacheConfig(PolicyConfig):
 class EntropyCache(CachePolicy):
     """Refresh everything when the committed tokens' maximum entropy exceeds tau, else masks and recents.
 
-    Decides: E = max over committed tokens of -sum p ln p; E > tau makes the next step full.
-    Recomputed: L after a trigger, else the window's masks and the `recent` tokens committed last; masks
-    outside the window stay cached. Decision cost: O(V) a committed token, whatever L, N and d.
-    Source: EntropyCache (arXiv 2603.18489), abstract and overview figure; the figure's inverted skip
-    flag is resolved by the prose (skip when E <= tau). No code was released to compare with.
+    Decides: E, the maximum over the tokens just committed of -sum p ln p; E > tau makes the next step full.
+    Recomputes: L after a trigger, else the window's masks and the `recent` tokens committed last; masks
+    outside the window stay cached.
+    Cost: O(V) a committed token, whatever L, N and d.
+    Source: EntropyCache (arXiv 2603.18489), abstract and overview figure.
+    Differs: no code was released to compare with. The figure's inverted skip flag is resolved by the prose
+    (skip when E <= tau); tokens just committed are recomputed even where there are more than `recent`,
+    since their cached K/V are those of a mask.
     """
 
     name = "entropy"

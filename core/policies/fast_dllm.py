@@ -23,9 +23,12 @@ class _BlockCache(CachePolicy):
 class PrefixCache(_BlockCache):
     """Cache the prompt and the finished blocks; recompute the block and everything after it.
 
-    Decides: the block index. Recomputed: L at a block's first step, else L - block_start.
-    Decision cost: 0. Source: Fast-dLLM (arXiv 2505.22618), section 3.2, prefix cache. The released loop
-    spends one more pass where a block's first pass decodes all of it; this one does not.
+    Decides: the block index.
+    Recomputes: L at a block's first step, else L - block_start.
+    Cost: 0.
+    Source: Fast-dLLM (arXiv 2505.22618), section 3.2, and its released prefix cache.
+    Differs: the release spends one more pass where a block's first pass decodes all of it; in shifted
+    models the row before the block, which predicts its first token, is recomputed too.
     """
 
     name = "prefix"
@@ -35,11 +38,15 @@ class PrefixCache(_BlockCache):
 
 
 class DualCache(_BlockCache):
-    """Cache everything outside the active block; recompute the block's b rows, decoded ones included.
+    """Cache everything outside the active block; recompute the block's rows, decoded ones included.
 
-    Decides: the block index. Recomputed: L at a block's first step, else b. Decision cost: 0.
-    Source: Fast-dLLM (arXiv 2505.22618), section 3.2, DualCache. For shifted models the row before the
-    block, which predicts its first token, is recomputed too; the release repeats the first row's logits.
+    Decides: the block index.
+    Recomputes: L at a block's first step, else the block's b rows.
+    Cost: 0.
+    Source: Fast-dLLM (arXiv 2505.22618), section 3.2, and its released dual cache.
+    Differs: the release spends one more pass where a block's first pass decodes all of it; in shifted
+    models the row before the block, which predicts its first token, is recomputed too, where the release
+    commits that token from the full pass and repeats the first row's logits.
     """
 
     name = "dual"

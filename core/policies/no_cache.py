@@ -9,8 +9,11 @@ from core.state import DecodeState
 class NoCache(CachePolicy):
     """Recompute everything: the exact baseline of every other policy.
 
-    Decides: nothing. Recomputed: all L positions in all N layers. Decision cost: 0.
-    Source: LLaDA's generate.py (arXiv 2502.09992), Dream's sampler.
+    Decides: nothing.
+    Recomputes: all L positions in all N layers, every step.
+    Cost: 0.
+    Source: LLaDA's generate.py (arXiv 2502.09992) and Dream's sampler.
+    Differs: logits are computed for the masks that may be decoded, not for all L positions.
     """
 
     name = "none"

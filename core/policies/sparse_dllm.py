@@ -29,11 +29,14 @@ class SparseDLLMConfig(PolicyConfig):
 class SparseDLLM(CachePolicy):
     """Recompute the block; outside it only the positions that the block's queries score highest are seen.
 
-    Decides: once a block, at its second step, per layer. Recomputed: L in a block's first two steps, else
-    the block's b rows. Visible: the block and keep_ratio of the rest, other keys are evicted until the
-    next block. Decision cost: O(N b L d) once a block. Source: Sparse-dLLM (arXiv 2508.02558), section 3,
-    and its released cache. The mean over queries and heads of log attention weights differs from that of
-    q.k by a constant, so the ranking is read off the weights.
+    Decides: once a block, at its second step, which keys each layer keeps.
+    Recomputes: L in a block's first two steps, else the block's b rows. Visible are the block and
+    keep_ratio of the rest; other keys are evicted until the next block.
+    Cost: O(N b L d) once a block, and the attention weights of that step.
+    Source: Sparse-dLLM (arXiv 2508.02558), section 3, and its released cache.
+    Differs: scores are read off the attention weights (the mean of their logs differs from that of q.k by
+    a constant); a maximum over neighbours does not reach across the block; batches and padding work,
+    where the release takes one sequence.
     """
 
     name = "sparse"
@@ -71,11 +74,10 @@ class SparseDLLM(CachePolicy):
         queries = torch.nn.functional.pad(state.in_block, (0, 1)).gather(1, rows)
         logs = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
         score = (logs.mean(dim=1) * queries[..., None]).sum(dim=1)
-        score = score.masked_fill(~outside, float("-inf"))
-        pooled = torch.nn.functional.max_pool1d(score[:, None], self.config.kernel, 1, self.config.kernel // 2)
-        order = pooled[:, 0].masked_fill(~outside, float("-inf")).sort(
-            dim=1, descending=True, stable=True
-        ).indices
-        place = order.argsort(dim=1)
+        score = score.masked_fill(~outside, float("-inf"))[:, None]
+        width = self.config.kernel
+        pooled = torch.nn.functional.max_pool1d(score, width, stride=1, padding=width // 2)[:, 0]
+        ranked = pooled.masked_fill(~outside, float("-inf")).sort(dim=1, descending=True, stable=True)
+        place = ranked.indices.argsort(dim=1)
         count = (outside.sum(dim=1, keepdim=True) * self.config.keep_ratio).floor()
         return outside & (place < count)
