@@ -15,7 +15,7 @@ from core import (
     generate,
     stream,
 )
-from tests.invariants.runs import config
+from tests.invariants.runs import GEN, config
 from tests.tiny import CONTEXT, EOS, MASK, PROMPTS, VOCAB
 
 SMALL = GenerationConfig(gen_length=8, block_length=4)
@@ -82,7 +82,7 @@ def test_the_first_event_says_what_runs(model: LanguageModel, family: str) -> No
     assert isinstance(finished, RunFinished)
     assert all(isinstance(event, StepEvent) for event in events[1:-1])
     assert started.prompt_length == max(map(len, PROMPTS))
-    assert started.canvas_length == started.prompt_length + 24
+    assert started.canvas_length == started.prompt_length + GEN
     assert [list(request.prompt_ids) for request in started.requests] == list(PROMPTS)
     assert (started.policy, started.policy_config["entropy_threshold"]) == ("entropy", 0.5)
     assert started.generation == config().to_dict()

@@ -27,7 +27,7 @@ class Passes:
     def __init__(self, model: LanguageModel, tokens: Tensor, valid: Tensor | None = None) -> None:
         self.backbone, self.tokens = model.backbone, tokens
         self.valid = torch.ones_like(tokens, dtype=torch.bool) if valid is None else valid
-        self.positions = (self.valid.long().cumsum(dim=1) - 1).clamp(min=0)
+        self.rotary = self.backbone.rotary((self.valid.long().cumsum(dim=1) - 1).clamp(min=0))
         self.cache = KVCache(model.spec, len(tokens), LENGTH, CPU, torch.float32)
         self.deltas = DeltaCache(model.spec, len(tokens), LENGTH, CPU, torch.float32)
         mask = None if valid is None else valid[:, None, None]
@@ -36,7 +36,7 @@ class Passes:
     def rows(self, wanted: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
         """Row indices and their logits."""
         rows = to_rows(wanted, num_rows)
-        hidden = forward_rows(self.backbone, self.tokens, self.positions, rows, self.cache, self.masks)
+        hidden = forward_rows(self.backbone, self.tokens, self.rotary, rows, self.cache, self.masks)
         return rows, self.backbone.logits(hidden)
 
     def layerwise(self, wanted: Tensor, forced: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,7 +44,7 @@ class Passes:
         hidden, refreshed = forward_layerwise(
             self.backbone,
             self.tokens,
-            self.positions,
+            self.rotary,
             self.cache,
             self.deltas,
             lambda layer, view: wanted[layer],

@@ -19,6 +19,9 @@ from core import (
 from core.events import Event
 from core.probes import Probe
 
+# Three blocks, so that every policy crosses two block boundaries.
+GEN, BLOCK = 18, 6
+
 # One setting a rule under which tiny models commit one token in some steps and several in others.
 RULES = {
     "one a step": {"unmask": "quota"},
@@ -29,16 +32,18 @@ RULES = {
     "klass": {"unmask": "klass", "threshold": 0.3, "kl_threshold": 0.2, "kl_history": 1},
 }
 HEAT = {"greedy": {}, "sampled": {"temperature": 0.8, "seed": 5}}
+# Every rule, and sampling by one of them.
+WAYS = [*((rule, "greedy") for rule in RULES), ("threshold", "sampled")]
 
 
 def config(rule: str = "threshold", heat: str = "greedy", **settings: object) -> GenerationConfig:
-    """Three blocks of eight, so that every policy crosses two block boundaries."""
-    shape = {"gen_length": 24, "block_length": 8}
+    """Decoding settings by the name of a rule, greedy or sampled."""
+    shape = {"gen_length": GEN, "block_length": BLOCK}
     return GenerationConfig(**(shape | RULES[rule] | HEAT[heat] | settings))  # type: ignore[arg-type]
 
 
 def eager_policy(name: str) -> CachePolicy:
-    """The policy with settings that make it do both full and partial passes within 24 tokens."""
+    """The policy with settings that make it do both full and partial passes in one run."""
     settings = {
         "entropy": {"entropy_threshold": 2.0, "recent": 4},
         "dkv": {"interval": 3},

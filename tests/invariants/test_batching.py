@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core import CachePolicy, LanguageModel
-from tests.invariants.runs import HEAT, RULES, Run, config, decode, eager_policy, with_eos
+from tests.invariants.runs import GEN, HEAT, RULES, WAYS, Run, config, decode, eager_policy, with_eos
 from tests.tiny import PROMPTS
 
 
@@ -19,8 +19,7 @@ def assert_same(ours: Run, theirs: Run) -> None:
         np.testing.assert_allclose(a.confidence, b.confidence, atol=1e-4)
 
 
-@pytest.mark.parametrize("heat", HEAT)
-@pytest.mark.parametrize("rule", ["one a step", "threshold"])
+@pytest.mark.parametrize(("rule", "heat"), [("one a step", "greedy"), *WAYS[-1:], ("threshold", "greedy")])
 def test_a_batch_of_padded_prompts_decodes_as_each_alone(
     model: LanguageModel, policy_name: str, rule: str, heat: str
 ) -> None:
@@ -44,7 +43,7 @@ def test_the_order_of_the_batch_does_not_matter(model: LanguageModel, policy: Ca
         assert_same(a, b)
 
 
-@pytest.mark.parametrize("bucket", [5, 16, 1000])
+@pytest.mark.parametrize("bucket", [5, 1000])
 def test_rounding_row_counts_up_changes_nothing(
     model: LanguageModel, policy: CachePolicy, bucket: int
 ) -> None:
@@ -66,11 +65,14 @@ def test_requests_admitted_into_freed_slots_decode_as_alone(
 
 
 def test_sequences_that_end_early_leave_the_others_alone(model: LanguageModel, policy_name: str) -> None:
-    """End-of-text is made common, so that requests end at different steps."""
-    eos = decode(model, PROMPTS, config(), eager_policy("none"))[0].tokens[3]
-    ending = with_eos(model, eos)
+    """End-of-text is a token that is often written, so that requests end at different steps."""
     generation = config("threshold", stop_at_eos=True)
-    together = decode(ending, PROMPTS, generation, eager_policy(policy_name))
+    written = decode(model, PROMPTS, config("threshold"), eager_policy(policy_name))
+    for eos in sorted({token for run in written for token in run.tokens}):
+        ending = with_eos(model, eos)
+        together = decode(ending, PROMPTS, generation, eager_policy(policy_name))
+        if min(len(run.order) for run in together) < GEN:
+            break
     assert len({len(run.steps) for run in together}) > 1
     for prompt, run in zip(PROMPTS, together, strict=True):
         assert_same(run, decode(ending, [prompt], generation, eager_policy(policy_name))[0])
