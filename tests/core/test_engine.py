@@ -45,7 +45,7 @@ def llada(models: dict[str, LanguageModel]) -> LanguageModel:
 def test_prompts_that_cannot_run_are_refused_before_any_work(
     llada: LanguageModel, prompts: object, said: str
 ) -> None:
-    with pytest.raises(ValueError, match=r"\S") as caught:
+    with pytest.raises(ValueError) as caught:
         stream(llada, prompts, SMALL, create_policy("none"))  # type: ignore[arg-type]
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

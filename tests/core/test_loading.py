@@ -24,7 +24,7 @@ def load(folder: Path) -> LanguageModel:
 
 def refusal(folder: Path | str, **options: str) -> str:
     """The one sentence with which loading is refused."""
-    with pytest.raises(ValueError, match=r"\S") as caught:
+    with pytest.raises(ValueError) as caught:
         load_model(str(folder), **({"device": "cpu", "dtype": "float32"} | options))
     message = str(caught.value)
     assert "\n" not in message
