@@ -103,8 +103,8 @@ def test_layers_and_sequences_keep_their_own_keys() -> None:
     build(story, scores)
     story.step({1: 0.1}, {1: 0.1})
     block = [3, 4, 5, 6]
-    assert [visible(story, layer) for layer in range(3)] == [block + [9], [2] + block, block + [14]]
-    assert visible(story, 0, slot=1) == block + [8]
+    assert [visible(story, layer) for layer in range(3)] == [[*block, 9], [2, *block], [*block, 14]]
+    assert visible(story, 0, slot=1) == [*block, 8]
 
 
 def test_evicted_keys_return_with_the_next_block() -> None:
@@ -128,7 +128,7 @@ def test_a_block_finished_in_one_step_builds_nothing() -> None:
 
 
 def test_another_sequence_s_choice_is_left_alone() -> None:
-    story = told(prompts=(3, 3), keep_ratio=0.1)
+    story = told(prompts=(3, 3), keep_ratio=0.1, kernel=1)
     story.step({0: 0.1}, dict.fromkeys(range(4), 0.1))
     build(story, torch.zeros(SPEC.num_layers, 2, LENGTH))
     story.step({1: 0.1}, {4: 0.1})
