@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Sequence
 
-from analysis.cli import run
+from analysis.cli import compare, policies, run
 from analysis.cli.parsing import Parser
 
-COMMANDS = (run,)
+COMMANDS = (run, compare, policies)
 
 
 def build_parser() -> Parser:

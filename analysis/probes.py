@@ -140,10 +140,11 @@ class StalenessProbe:
         sources = torch.where(targets < length, targets - spec.logit_shift, length)
         masks = [state.valid[:, None, None]] * spec.num_layers
         # The policy's own rows stand in the copy already, so these come out as they did in its forward.
-        live = forward_rows(backbone, state.tokens, state.positions, sources, scratch, masks)
+        rotary = backbone.rotary(state.positions)
+        live = forward_rows(backbone, state.tokens, rotary, sources, scratch, masks)
         everything = to_rows(state.valid, length)
-        full = forward_rows(backbone, state.tokens, state.positions, everything, scratch, masks)
-        full = gather_rows(full, row_index(everything, sources, length))
+        full = forward_rows(backbone, state.tokens, rotary, everything, scratch, masks)
+        full = gather_rows(full, row_index(everything, sources))
         computed = gather_rows(refreshed, sources) == spec.num_layers
         where = (targets < length) & computed
         differs = self._choice(live) != self._choice(full)

@@ -1,12 +1,13 @@
 """Options that the commands share, and what they are turned into: configs, prompts, a place to write."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from analysis.prompts import Prompt, read_prompts
 from analysis.settings import parse_settings, split_settings
-from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, create_policy
+from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, LanguageModel, create_policy
 
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
 
@@ -56,7 +57,12 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
 
 def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
     """The generation settings that options and --set ask for. Raises ValueError for bad ones."""
-    _, config = split_settings(arguments.policy, parse_settings(arguments.settings))
+    given = parse_settings(arguments.settings)
+    policy, config = split_settings(getattr(arguments, "policy", ""), given)
+    if policy and not hasattr(arguments, "policy"):
+        raise UsageError(
+            f"--set {next(iter(policy))}: no decoding setting; give a policy's as NAME:KEY=VALUE"
+        )
     for name in GENERATION_OPTIONS:
         value = getattr(arguments, name)
         if value is not None:
@@ -74,8 +80,8 @@ def policy_of(arguments: argparse.Namespace) -> CachePolicy:
 
 def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:
     """The prompts asked for. Raises ValueError for empty or malformed ones, or a file that can't be read."""
-    if arguments.limit is not None and arguments.limit < 1:
-        raise UsageError(f"--limit is {arguments.limit}; allowed: at least 1")
+    if arguments.limit is not None:
+        require_at_least("--limit", arguments.limit, 1)
     if arguments.prompts is not None:
         try:
             return read_prompts(arguments.prompts)[: arguments.limit]
@@ -89,6 +95,25 @@ def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:
     if not arguments.prompt.strip():
         raise UsageError("prompt is empty; give some text or token ids")
     return [Prompt(arguments.prompt)]
+
+
+def require_at_least(option: str, value: int, least: int) -> None:
+    """Raise UsageError for a number below what an option allows."""
+    if value < least:
+        raise UsageError(f"{option} is {value}; allowed: at least {least}")
+
+
+def check_fit(model: LanguageModel, prompts: Sequence[Prompt], generation: GenerationConfig) -> None:
+    """Raise ValueError for a prompt that the engine would refuse, before the first one is decoded."""
+    limit = model.spec.max_positions
+    for index, prompt in enumerate(prompts):
+        length = len(model.encode(prompt.content))
+        total = length + generation.gen_length
+        if total > limit:
+            raise UsageError(
+                f"prompt {index} has {length} tokens; with gen_length {generation.gen_length} that is "
+                f"{total}, over the model's context of {limit}"
+            )
 
 
 def check_writable(path: Path | None) -> None:

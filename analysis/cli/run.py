@@ -57,8 +57,7 @@ def command(arguments: argparse.Namespace) -> int:
     for path in (arguments.json, arguments.drift_json):
         parsing.check_writable(path)
     model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-    for index, prompt in enumerate(prompts):
-        _check_fits(model, prompt, generation, index)
+    parsing.check_fit(model, prompts, generation)
     results, interrupted = Results(), False
     try:
         _measure(arguments, model, prompts, generation, policy, results)
@@ -69,17 +68,6 @@ def command(arguments: argparse.Namespace) -> int:
     _write(arguments.drift_json, results.observed)
     print("\n".join(_report(results, len(prompts), interrupted)))
     return 1 if interrupted else 0
-
-
-def _check_fits(model: LanguageModel, prompt: Prompt, generation: GenerationConfig, index: int) -> None:
-    """Raise ValueError for a prompt that the engine would refuse, before the first one is decoded."""
-    length = len(model.encode(prompt.content))
-    total, limit = length + generation.gen_length, model.spec.max_positions
-    if total > limit:
-        raise parsing.UsageError(
-            f"prompt {index} has {length} tokens; with gen_length {generation.gen_length} that is {total}, "
-            f"over the model's context of {limit}"
-        )
 
 
 def _measure(

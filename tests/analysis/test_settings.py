@@ -26,7 +26,8 @@ def test_values_are_words_numbers_or_text(text: str, value: object) -> None:
 
 
 def test_a_setting_reads_back_as_it_is_written() -> None:
-    text = "entropy:entropy_threshold=inf,recent=8,refresh_on_block_start=true,max_partial_run=none,threshold=0.6"
+    settings = "entropy_threshold=inf,recent=8,refresh_on_block_start=true,max_partial_run=none"
+    text = f"entropy:{settings},threshold=0.6"
     setting = Setting.parse(text)
     assert setting.label == text
     assert setting.generation == {"threshold": 0.6}

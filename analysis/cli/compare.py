@@ -1,0 +1,134 @@
+"""compare: policies side by side on the same prompts, interleaved, against both baselines."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from analysis.cli import parsing
+from analysis.cli.progress import progress
+from analysis.cli.text import figure, percent, settings_text, table
+from analysis.comparison import Comparison, Summary, summarise
+from analysis.environment import environment
+from analysis.measure import Outcome, interleaved, measure, reference_of, vanilla, warm_up
+from analysis.settings import Setting
+from core import GenerationConfig, LanguageModel, load_model
+
+DEFAULT = ("prefix", "dual", "entropy")
+HEADER = (
+    "setting", "tokens/s", "quartiles", "x vanilla", "x parallel", "flops", "recomputed", "tokens/step",
+    "decision", "agreement", "solved",
+)  # fmt: skip
+
+
+def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
+    parser = commands.add_parser("compare", help="policies side by side, speed against both baselines")
+    parsing.add_common_options(parser, policy=False)
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        default=list(DEFAULT),
+        metavar="NAME[:KEY=VALUE,...]",
+        help=f"settings to compare ({' '.join(DEFAULT)})",
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="times each prompt is measured (3)")
+    parser.add_argument("--no-vanilla", action="store_true", help="leave out the slow baseline")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="every run and the summary")
+    parser.set_defaults(command=command)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Measure and print; an interruption prints what there is and returns 1."""
+    parsing.require_at_least("--repeats", arguments.repeats, 1)
+    base = parsing.generation_config(arguments)
+    settings = with_baselines(
+        [Setting.parse(text) for text in arguments.policies], base, arguments.no_vanilla
+    )
+    for setting in settings:
+        setting.decoding(base)
+    prompts = parsing.prompts_of(arguments)
+    parsing.check_writable(arguments.json)
+    model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+    parsing.check_fit(model, prompts, base)
+    outcomes: list[Outcome] = []
+    interrupted = False
+    try:
+        warm_up(model, prompts, base, settings)
+        units = list(interleaved(settings, len(prompts), arguments.repeats))
+        for unit in progress(units, "runs"):
+            outcomes.append(measure(model, prompts, base, unit))
+    except KeyboardInterrupt:
+        interrupted = True
+    result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
+    if arguments.json is not None:
+        content = _to_json(model, base, outcomes, result, interrupted)
+        arguments.json.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+    print("\n".join(report(model, base, result, interrupted)))
+    return 1 if interrupted else 0
+
+
+def with_baselines(wanted: list[Setting], base: GenerationConfig, no_vanilla: bool) -> list[Setting]:
+    """The settings after their baselines, each once."""
+    slowest = [] if no_vanilla else [vanilla(base)]
+    every = [*slowest, *[reference_of(setting) for setting in wanted], *wanted]
+    return list({setting.label: setting for setting in every}.values())
+
+
+def report(
+    model: LanguageModel, base: GenerationConfig, result: Comparison, interrupted: bool = False
+) -> list[str]:
+    """Lines for standard output."""
+    if not result.summaries:
+        return ["interrupted before the first run"]
+    first, facts = result.summaries[0], model.facts()
+    lines = [
+        f"model {facts['ref']}: {facts['family']}, {facts['num_parameters'] / 1e6:.2f} M parameters, "
+        f"{facts['dtype']} on {facts['device']}, batch 1",
+        f"decoding: {settings_text(base.to_dict())}",
+        f"n = {first.prompts} prompts, {first.repeats} interleaved repeats after a warm-up"
+        + ("; interrupted, so not every setting has all of them" if interrupted else ""),
+        "",
+        table(HEADER, [_row(summary) for summary in result.summaries]),
+        "",
+        "tokens/s: median over prompts of the median over repeats, quartiles over prompts. x vanilla, x",
+        "parallel: median speedup over one token a step, and over the same commit rule, both without a",
+        "cache. agreement: tokens equal to the latter's up to the end of the text.",
+    ]
+    spreads = [summary.repeat_spread for summary in result.summaries if summary.repeat_spread is not None]
+    if spreads:
+        lines.append(f"spread of the repeats, (slowest - fastest) / median: up to {max(spreads):.0%}")
+    return lines
+
+
+def _row(summary: Summary) -> list[str]:
+    return [
+        summary.setting,
+        figure(summary.tokens_per_second),
+        f"{figure(summary.low)}..{figure(summary.high)}",
+        figure(summary.speedup_vanilla),
+        figure(summary.speedup_parallel),
+        percent(summary.flops_ratio),
+        percent(summary.recompute_ratio),
+        figure(summary.tokens_per_step),
+        percent(summary.decision_overhead),
+        percent(summary.agreement),
+        f"{summary.solved}/{summary.graded}" if summary.graded else "not graded",
+    ]
+
+
+def _to_json(
+    model: LanguageModel,
+    base: GenerationConfig,
+    outcomes: list[Outcome],
+    result: Comparison,
+    interrupted: bool,
+) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "kind": "comparison",
+        "complete": not interrupted,
+        "environment": environment(model),
+        "generation": base.to_dict(),
+        "summary": [vars(summary) for summary in result.summaries],
+        "outcomes": [outcome.to_json() for outcome in outcomes],
+    }

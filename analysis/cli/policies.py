@@ -1,0 +1,57 @@
+"""policies: the registry of cache policies as a table, or one of them in full."""
+
+import argparse
+import inspect
+from typing import Any
+
+from analysis.cli import parsing
+from analysis.cli.text import table
+from analysis.settings import setting_texts
+from core import POLICIES, CachePolicy, create_policy
+
+
+def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
+    parser = commands.add_parser("policies", help="list the cache policies, or describe one")
+    parser.add_argument("policy", nargs="?", metavar="NAME", help="describe this one and its settings")
+    parser.set_defaults(command=command)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    if arguments.policy is None:
+        print(table(("policy", "settings and their defaults", "lossless at"), _rows()))
+        print("\nlossless at: settings whose tokens equal those without a cache; - where there are none")
+        return 0
+    # Creating it refuses an unknown name in the registry's own words.
+    chosen = type(create_policy(arguments.policy))
+    print("\n".join(describe(chosen)))
+    return 0
+
+
+def describe(policy: type[CachePolicy]) -> list[str]:
+    """Everything a policy says of itself."""
+    defaults = setting_texts(policy.Config().to_dict())
+    lines = [f"{policy.name}: {' '.join(defaults) or 'no settings'}", "", inspect.getdoc(policy) or ""]
+    if defaults:
+        lines += ["", inspect.getdoc(policy.Config) or ""]
+    lines += ["", f"reasons it gives for a step: {', '.join(policy.REASONS)}"]
+    if policy.layerwise:
+        lines.append("layerwise: recomputes other positions in other layers")
+    if policy.needs_blocks:
+        lines.append("works block by block: a sliding window is refused")
+    return lines
+
+
+def _rows() -> list[list[str]]:
+    rows = []
+    for name, policy in POLICIES.items():
+        defaults = policy.Config().to_dict()
+        rows.append([name, " ".join(setting_texts(defaults)) or "-", _lossless(policy, defaults)])
+    return rows
+
+
+def _lossless(policy: type[CachePolicy], defaults: dict[str, Any]) -> str:
+    """Where the lossless config differs from the defaults."""
+    if policy.lossless is None:
+        return "-"
+    differs = {key: value for key, value in policy.lossless.to_dict().items() if value != defaults[key]}
+    return " ".join(setting_texts(differs)) or "always"

@@ -1,0 +1,29 @@
+"""What a measurement ran on: the versions and the machine that its numbers hold for."""
+
+import platform
+import sys
+from typing import Any
+
+import torch
+
+from core import LanguageModel
+
+
+def environment(model: LanguageModel) -> dict[str, Any]:
+    """Versions, processor, threads and the model's facts, as plain values."""
+    cuda = model.device.type == "cuda"
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "processor": torch.cuda.get_device_name(model.device) if cuda else _processor(),
+        "threads": torch.get_num_threads(),
+        "command": " ".join(["python -m analysis", *sys.argv[1:]]),
+        "model": model.facts(),
+    }
+
+
+def _processor() -> str:
+    """The CPU's name where the system tells it, else its architecture."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    return f"{platform.processor() or platform.machine()} ({capability})"

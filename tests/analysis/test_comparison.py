@@ -1,0 +1,132 @@
+"""Comparisons: order of runs, what the summary makes of known outcomes, and the command on a tiny model."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.__main__ import main
+from analysis.comparison import agreement, summarise
+from analysis.measure import Outcome, interleaved, reference_of, vanilla
+from analysis.settings import Setting
+from core import GenerationConfig
+from tests import tiny
+
+BASE = GenerationConfig(gen_length=4, block_length=4)
+NONE, ENTROPY = Setting("none"), Setting.parse("entropy:recent=8")
+EOS = (1,)
+
+
+def outcome(setting: Setting, prompt: int, repeat: int, seconds: float, **other: object) -> Outcome:
+    made = Outcome(
+        setting=setting.label,
+        prompt=prompt,
+        repeat=repeat,
+        steps=2,
+        full_steps=1,
+        recompute_ratio=0.5,
+        tokens_per_step=2.0,
+        decision_overhead=0.1,
+        seconds=seconds,
+        flops=100.0,
+        num_tokens=3,
+        tokens=(5, 6, 1, 1),
+        solved=None,
+    )
+    return replace(made, **other)
+
+
+def test_every_setting_meets_every_prompt_and_nobody_always_goes_first() -> None:
+    units = list(interleaved([NONE, ENTROPY], num_prompts=3, repeats=2))
+    assert len({unit.key for unit in units}) == 12
+    assert {unit.setting.label for unit in units[::2]} == {NONE.label, ENTROPY.label}
+    assert all(a.prompt == b.prompt for a, b in zip(units[::2], units[1::2], strict=True))
+
+
+def test_speedups_are_medians_of_the_prompts_ratios() -> None:
+    slow = vanilla(BASE)
+    runs = [outcome(slow, p, 0, 8.0) for p in (0, 1)] + [outcome(NONE, p, 0, 4.0) for p in (0, 1)]
+    runs += [outcome(ENTROPY, 0, r, seconds) for r, seconds in enumerate((1.0, 1.0, 9.0))]
+    runs += [outcome(ENTROPY, 1, r, 2.0) for r in range(3)]
+    rows = {row.setting: row for row in summarise(runs, [slow, NONE, ENTROPY], BASE, EOS).summaries}
+    ours = rows[ENTROPY.label]
+    assert ours.speedup_vanilla == pytest.approx((8 + 4) / 2)
+    assert ours.speedup_parallel == pytest.approx((4 + 2) / 2)
+    assert ours.repeat_spread == pytest.approx((8.0 + 0.0) / 2)
+    assert (ours.prompts, ours.repeats) == (2, 3)
+    assert rows[slow.label].speedup_vanilla == 1
+
+
+def test_a_missing_baseline_is_not_measured_rather_than_one() -> None:
+    rows = summarise([outcome(ENTROPY, 0, 0, 1.0)], [ENTROPY], BASE, EOS).summaries
+    assert rows[0].speedup_vanilla is None
+    assert rows[0].agreement is None
+    assert rows[0].accuracy is None
+
+
+def test_the_reference_keeps_a_settings_own_decoding() -> None:
+    greedy = Setting.parse("entropy:recent=8,threshold=0.5")
+    assert reference_of(greedy).label == "none:threshold=0.5"
+
+
+def test_agreement_ends_with_the_text() -> None:
+    assert agreement((5, 6, 1, 9), (5, 6, 1, 8), EOS) == 1
+    assert agreement((5, 6, 1, 9), (5, 7, 1, 9), EOS) == pytest.approx(2 / 3)
+    assert agreement((5, 1, 1, 1), (5, 6, 7, 1), EOS) == pytest.approx(2 / 4)
+
+
+def test_accuracy_counts_graded_prompts_once() -> None:
+    runs = [outcome(ENTROPY, 0, r, 1.0, solved=True) for r in range(3)]
+    runs += [outcome(ENTROPY, 1, 0, 1.0, solved=False), outcome(ENTROPY, 2, 0, 1.0)]
+    row = summarise(runs, [ENTROPY], BASE, EOS).summaries[0]
+    assert (row.solved, row.graded, row.accuracy) == (1, 2, 0.5)
+
+
+def test_outcomes_read_back() -> None:
+    made = outcome(ENTROPY, 1, 2, 0.25, solved=True)
+    assert Outcome.from_json(json.loads(json.dumps(made.to_json()))) == made
+    with pytest.raises(ValueError, match="seconds"):
+        Outcome.from_json({k: v for k, v in made.to_json().items() if k != "seconds"})
+
+
+@pytest.fixture
+def arguments(checkpoint: Callable[..., Path], tmp_path: Path) -> list[str]:
+    prompts = tmp_path / "p.jsonl"
+    prompts.write_text("\n".join(json.dumps({"prompt_ids": list(ids)}) for ids in tiny.PROMPTS))
+    decoding = ["--gen-length", "16", "--block-length", "8", "--threshold", "0.3", "--dtype", "float32"]
+    return ["--model", str(checkpoint("llada")), "--prompts", str(prompts), *decoding]
+
+
+def test_compare_adds_both_baselines_and_a_lossless_setting_agrees(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    wanted = ["--policies", "entropy:entropy_threshold=-1", "dual", "--repeats", "2", "--json", str(out)]
+    assert main(["compare", *arguments, *wanted]) == 0
+    data = json.loads(out.read_text())
+    rows = {row["setting"]: row for row in data["summary"]}
+    assert list(rows) == ["none:unmask=quota,steps=16", "none", "entropy:entropy_threshold=-1", "dual"]
+    lossless = rows["entropy:entropy_threshold=-1"]
+    assert (lossless["agreement"], lossless["identical"], lossless["recompute_ratio"]) == (1, 1, 1)
+    assert rows["dual"]["recompute_ratio"] < 1
+    assert len(data["outcomes"]) == 4 * 3 * 2
+    assert data["environment"]["model"]["dtype"] == "float32"
+    assert "not graded" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("extra", "named"),
+    [
+        (["--policies", "guess"], "guess"),
+        (["--policies", "dual:threshold=5"], "threshold"),
+        (["--repeats", "0"], "--repeats"),
+        (["--set", "recent=3"], "NAME:KEY=VALUE"),
+    ],
+)
+def test_a_bad_comparison_is_a_usage_error(
+    arguments: list[str], extra: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *arguments, *extra]) == 2
+    assert named in capsys.readouterr().err
