@@ -6,7 +6,7 @@ from typing import Any
 
 from core.policies.base import CachePolicy, Plan, PolicyConfig
 from core.policies.d2_cache import D2Cache
-from core.policies.describe import Description, describe
+from core.policies.description import Description, describe
 from core.policies.dkv_cache import DKVCache, DKVGreedy
 from core.policies.dllm_cache import DLLMCache
 from core.policies.elastic_cache import ElasticCache
