@@ -78,6 +78,7 @@ def _llada(config: Config, mask_token_id: int | None) -> ModelSpec:
             "attention_layer_norm": (False,),
             "scale_logits": (False,),
             "input_emb_norm": (False,),
+            "num_experts": (None, 0),
         },
     )
     heads = need(config, "n_heads")
@@ -104,7 +105,10 @@ def _qwen(family: str, qkv_bias: bool, qk_norm: bool, logit_shift: int) -> Calla
     """Translator for the Qwen-shaped configs: Dream and the A2D models."""
 
     def translate(config: Config, mask_token_id: int | None) -> ModelSpec:
-        refuse(config, {"hidden_act": ("silu",), "use_sliding_window": (False, None)})
+        refuse(
+            config,
+            {"hidden_act": ("silu",), "use_sliding_window": (False, None), "num_experts": (None, 0)},
+        )
         hidden, heads = need(config, "hidden_size"), need(config, "num_attention_heads")
         return ModelSpec(
             family=family,
