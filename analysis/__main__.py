@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Sequence
 
-from analysis.cli import compare, policies, run
+from analysis.cli import compare, policies, run, sweep, tune
 from analysis.cli.parsing import Parser
 
-COMMANDS = (run, compare, policies)
+COMMANDS = (run, compare, sweep, tune, policies)
 
 
 def build_parser() -> Parser:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from analysis.prompts import Prompt, read_prompts
 from analysis.settings import parse_settings, split_settings
@@ -72,10 +72,14 @@ def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
     return GenerationConfig(**config)
 
 
+def policy_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The policy's part of --set, not yet checked."""
+    return split_settings(arguments.policy, parse_settings(arguments.settings))[0]
+
+
 def policy_of(arguments: argparse.Namespace) -> CachePolicy:
     """The policy that --policy and --set ask for. Raises ValueError for an unknown name or setting."""
-    settings, _ = split_settings(arguments.policy, parse_settings(arguments.settings))
-    return create_policy(arguments.policy, **settings)
+    return create_policy(arguments.policy, **policy_settings(arguments))
 
 
 def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:

@@ -2,12 +2,14 @@
 
 import argparse
 import inspect
+import textwrap
 from typing import Any
 
 from analysis.cli import parsing
 from analysis.cli.text import table
 from analysis.settings import setting_texts
 from core import POLICIES, CachePolicy, create_policy
+from core.policies import description
 
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
@@ -18,8 +20,10 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     if arguments.policy is None:
-        print(table(("policy", "settings and their defaults", "lossless at"), _rows()))
+        print(table(("policy", "settings and their defaults", "lossless at"), _rows(), left=3))
         print("\nlossless at: settings whose tokens equal those without a cache; - where there are none")
+        for name, policy in POLICIES.items():
+            print("\n".join(["", *says(name, policy)]))
         return 0
     # Creating it refuses an unknown name in the registry's own words.
     chosen = type(create_policy(arguments.policy))
@@ -38,6 +42,16 @@ def describe(policy: type[CachePolicy]) -> list[str]:
         lines.append("layerwise: recomputes other positions in other layers")
     if policy.needs_blocks:
         lines.append("works block by block: a sliding window is refused")
+    return lines
+
+
+def says(name: str, policy: type[CachePolicy]) -> list[str]:
+    """What decides, what is recomputed, what deciding costs and where it is from, a labelled line each."""
+    words = description.describe(policy)
+    lines = [f"{name}: {words.summary}"]
+    for label in ("decides", "recomputes", "cost", "source"):
+        text = getattr(words, label)
+        lines += textwrap.wrap(text, 110, initial_indent=f"  {label:<12}", subsequent_indent=" " * 14)
     return lines
 
 

@@ -1,0 +1,100 @@
+"""sweep: a grid or random draws of settings over prompts, in a file that an interrupted sweep resumes."""
+
+import argparse
+from pathlib import Path
+
+from analysis.cli import parsing
+from analysis.cli.compare import report
+from analysis.cli.progress import Counter
+from analysis.comparison import summarise
+from analysis.executors import Executor, Task, in_process, in_processes
+from analysis.grid import Axis, grid_settings, random_settings
+from analysis.journal import Journal, purpose
+from analysis.measure import interleaved, reference_of, vanilla
+from analysis.settings import Setting
+from core import GenerationConfig, LanguageModel, load_model
+
+
+def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
+    parser = commands.add_parser("sweep", help="a grid or random draws of settings; resumes where it stopped")
+    parsing.add_common_options(parser)
+    parser.add_argument(
+        "--grid",
+        nargs="+",
+        required=True,
+        metavar="NAME=V,V,...",
+        help="values of settings, every combination; with --random also NAME=LOW..HIGH",
+    )
+    parser.add_argument("--random", type=int, metavar="COUNT", help="draw COUNT settings instead")
+    parser.add_argument("--draw-seed", type=int, default=0, help="seed of the draws (0)")
+    parser.add_argument("--repeats", type=int, default=1, help="times each prompt is measured (1)")
+    parser.add_argument("--vanilla", action="store_true", help="also measure one token a step")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.jsonl", help="outcomes as they come")
+    add_worker_option(parser)
+    parser.set_defaults(command=command)
+
+
+def add_worker_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers", type=int, default=0, help="measure in that many processes; 0 is this one (0)"
+    )
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Measure what the file does not hold yet; an interruption leaves a file that goes on."""
+    parsing.require_at_least("--repeats", arguments.repeats, 1)
+    base = parsing.generation_config(arguments)
+    wanted = settings_of(arguments, base)
+    task, model = prepare(arguments, base)
+    baselines = [*map(reference_of, wanted), *([vanilla(base)] if arguments.vanilla else [])]
+    settings = list({setting.label: setting for setting in (*baselines, *wanted)}.values())
+    parsing.check_writable(arguments.out)
+    interrupted = False
+    with Journal(arguments.out, purpose(model, task.prompts, base)) as journal:
+        every = list(interleaved(settings, len(task.prompts), arguments.repeats))
+        units = [unit for unit in every if unit.key not in journal.done]
+        try:
+            with Counter("runs", total=len(every), done=len(every) - len(units)) as counter:
+                for outcome in executor(arguments, task, model)(units):
+                    journal.add(outcome)
+                    counter.advance()
+        except KeyboardInterrupt:
+            interrupted = True
+        chosen = {unit.key for unit in every}
+        outcomes = [outcome for key, outcome in journal.done.items() if key in chosen]
+    result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
+    print("\n".join(report(model, base, result, interrupted)))
+    return 1 if interrupted else 0
+
+
+def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[Setting]:
+    """The settings that --policy, --set and --grid ask for. Raises ValueError for bad ones."""
+    axes = [Axis.parse(text) for text in arguments.grid]
+    given = parsing.policy_settings(arguments)
+    for axis in axes:
+        if axis.name in given:
+            raise parsing.UsageError(f"{axis.name} is given both in --set and in --grid")
+    if arguments.random is None:
+        drawn = grid_settings(arguments.policy, axes)
+    else:
+        drawn = random_settings(arguments.policy, axes, arguments.random, arguments.draw_seed)
+    settings = [Setting(one.policy, {**given, **one.config}, one.generation) for one in drawn]
+    for setting in settings:
+        setting.decoding(base)
+    return settings
+
+
+def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task, LanguageModel]:
+    """Prompts and model, checked to fit each other; the task holds what a worker process needs."""
+    parsing.require_at_least("--workers", arguments.workers, 0)
+    prompts = parsing.prompts_of(arguments)
+    model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+    parsing.check_fit(model, prompts, base)
+    # Workers must not choose a number type of their own.
+    dtype = str(model.dtype).removeprefix("torch.")
+    return Task(arguments.model, str(model.device), dtype, tuple(prompts), base), model
+
+
+def executor(arguments: argparse.Namespace, task: Task, model: LanguageModel) -> Executor:
+    """In this process, or in --workers processes."""
+    return in_processes(task, arguments.workers) if arguments.workers else in_process(model, task)

@@ -1,0 +1,75 @@
+"""Journal: outcomes in a JSONL file as they come, so that an interrupted measurement goes on."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from analysis.measure import Outcome
+from analysis.prompts import Prompt
+from core import GenerationConfig, LanguageModel
+
+
+def purpose(model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig) -> dict[str, Any]:
+    """What outcomes must share to stand in one journal: model, numbers' type, decoding and prompts."""
+    content = json.dumps([prompt.content for prompt in prompts])
+    facts = model.facts()
+    return {
+        "model": {name: facts[name] for name in ("ref", "family", "dtype", "device", "num_parameters")},
+        "generation": base.to_dict(),
+        "prompts": len(prompts),
+        "prompts_sha256": sha256(content.encode()).hexdigest(),
+    }
+
+
+class Journal:
+    """A file of one header line and one outcome a line; open with `with`.
+
+    Opening an existing file reads what it holds into `done` and goes on behind it; a last line that was
+    cut off in writing is dropped. Raises ValueError for a file that is no journal of the same purpose.
+    """
+
+    def __init__(self, path: Path, purpose: dict[str, Any]) -> None:
+        self.path, self.purpose = path, purpose
+        self.done: dict[str, Outcome] = {}
+
+    def __enter__(self) -> "Journal":
+        whole = self.path.read_bytes() if self.path.exists() else b""
+        kept = whole[: whole.rfind(b"\n") + 1]
+        header = {"schema": 1, "kind": "journal", **self.purpose}
+        if kept:
+            self._read(kept.decode("utf-8", errors="replace").splitlines(), header)
+        self._file = self.path.open("r+b" if whole else "wb")
+        self._file.truncate(len(kept))
+        self._file.seek(len(kept))
+        if not kept:
+            self._write(header)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep an outcome: in `done`, and in the file before this returns."""
+        self.done[outcome.key] = outcome
+        self._write(outcome.to_json())
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._file.write(json.dumps(record).encode() + b"\n")
+        self._file.flush()
+
+    def _read(self, lines: list[str], header: dict[str, Any]) -> None:
+        try:
+            found = json.loads(lines[0])
+            outcomes = [Outcome.from_json(json.loads(line)) for line in lines[1:]]
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self.path.name} is no journal of outcomes ({error})") from None
+        # Through JSON, so that tuples and infinities compare as they are read.
+        for name, value in json.loads(json.dumps(header)).items():
+            if not isinstance(found, dict) or found.get(name) != value:
+                raise ValueError(f"{self.path.name} was begun with another {name}; choose a new file")
+        self.done = {outcome.key: outcome for outcome in outcomes}

@@ -1,0 +1,147 @@
+"""Sweeps and tuning from the command line: kept in a file, resumed after a kill, workers that die."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from analysis.__main__ import main
+from analysis.executors import Task, in_processes
+from analysis.journal import Journal
+from analysis.measure import Outcome, interleaved
+from analysis.prompts import Prompt
+from analysis.settings import Setting
+from core import GenerationConfig
+from tests import tiny
+from tests.analysis.test_comparison import ENTROPY, outcome
+
+GRID = ["--grid", "entropy_threshold=0,1,inf", "recent=2,8"]
+WHAT = {"model": "made", "generation": {"threshold": float("inf")}}
+
+
+@pytest.fixture
+def arguments(checkpoint: Callable[..., Path], tmp_path: Path) -> list[str]:
+    prompts = tmp_path / "p.jsonl"
+    records = [{"prompt_ids": list(ids), "answer": "7"} for ids in tiny.PROMPTS]
+    prompts.write_text("\n".join(map(json.dumps, records)))
+    decoding = ["--gen-length", "16", "--block-length", "8", "--threshold", "0.3"]
+    device = ["--dtype", "float32", "--device", "cpu"]
+    return ["--model", str(checkpoint("llada")), "--prompts", str(prompts), *decoding, *device]
+
+
+def keys(path: Path) -> list[str]:
+    return [Outcome.from_json(json.loads(line)).key for line in path.read_text().splitlines()[1:]]
+
+
+def test_a_sweep_measures_each_unit_once_and_goes_on(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    assert main(["sweep", *arguments, *GRID, "--out", str(out)]) == 0
+    every = keys(out)
+    assert len(every) == len(set(every)) == (6 + 1) * 3
+    whole = out.read_bytes()
+    # A writer killed in the middle of a line leaves half of it.
+    out.write_bytes(whole[: whole.find(b"\n", len(whole) // 2) + 30])
+    assert main(["sweep", *arguments, *GRID, "--out", str(out)]) == 0
+    assert sorted(keys(out)) == sorted(every)
+    assert "entropy:entropy_threshold=inf,recent=8" in capsys.readouterr().out
+
+
+def test_a_sweep_killed_in_mid_run_goes_on(arguments: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    command = ["sweep", *arguments, *GRID, "--repeats", "30", "--out", str(out)]
+    running = subprocess.Popen([sys.executable, "-m", "analysis", *command], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while running.poll() is None and time.monotonic() < deadline:
+        if out.exists() and out.read_bytes().count(b"\n") > 5:
+            break
+        time.sleep(0.02)
+    running.kill()
+    assert running.wait() == -signal.SIGKILL
+    before = out.read_bytes().count(b"\n")
+    assert before > 5
+    shorter = [*command[:-3], "2", *command[-2:]]
+    assert main(shorter) == 0
+    found = keys(out)
+    assert len(found) == len(set(found))
+    assert {f"none|{prompt}|{repeat}" for prompt in range(3) for repeat in range(2)} <= set(found)
+
+
+def test_a_journal_of_another_measurement_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    with Journal(path, WHAT) as journal:
+        journal.add(outcome(ENTROPY, 0, 0, 1.0))
+    with Journal(path, WHAT) as journal:
+        assert list(journal.done) == [f"{ENTROPY.label}|0|0"]
+    with pytest.raises(ValueError, match="another model"), Journal(path, {**WHAT, "model": "other"}):
+        pass
+    path.write_text("hello\n")
+    with pytest.raises(ValueError, match="no journal"), Journal(path, WHAT):
+        pass
+    assert path.read_text() == "hello\n"
+
+
+def test_a_worker_that_dies_loses_nothing(arguments: list[str]) -> None:
+    base = GenerationConfig(gen_length=16, block_length=8, threshold=0.3)
+    prompts = tuple(Prompt(tuple(ids)) for ids in tiny.PROMPTS)
+    task = Task(arguments[1], "cpu", "float32", prompts, base)
+    units = list(interleaved([Setting("none"), ENTROPY], 3, 4))
+    found = []
+    for made in in_processes(task, workers=1)(units):
+        found.append(made.key)
+        if len(found) == 1:
+            for child in active_children():
+                os.kill(child.pid or 0, signal.SIGKILL)
+    assert sorted(found) == sorted(unit.key for unit in units)
+
+
+def test_tune_gives_a_line_to_paste_that_run_accepts(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, journal = tmp_path / "out.json", tmp_path / "journal.jsonl"
+    grid = ["--grid", "entropy_threshold=-1,inf", "recent=1,8"]
+    files = ["--json", str(out), "--journal", str(journal)]
+    goal = ["--keep", "agreement", "--budget", "0.0", "--objective", "flops"]
+    assert main(["tune", *arguments, *grid, *goal, *files]) == 0
+    found = json.loads(out.read_text())
+    assert found["best"].startswith("entropy:entropy_threshold=")
+    pasted = capsys.readouterr().out.splitlines()[-1].split()
+    assert pasted[:2] == ["--policy", "entropy"]
+    assert main(["run", *arguments, *pasted]) == 0
+    assert main(["tune", *arguments, *grid, *goal, *files]) == 0
+    assert len(keys(journal)) == len(set(keys(journal)))
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (["sweep", "--grid", "recent=1..5", "--out", "o.jsonl"], "range"),
+        (["sweep", "--grid", "recent=1", "--set", "recent=2", "--out", "o.jsonl"], "recent"),
+        (["sweep", "--grid", "recent=-1", "--out", "o.jsonl"], "recent"),
+        (["sweep", "--grid", "recent=1"], "--out"),
+        (["sweep", "--grid", "recent=1", "--out", "o.jsonl", "--workers", "-1"], "--workers"),
+        (["tune", "--policy", "dual"], "--grid"),
+        (["tune", "--budget", "2"], "budget"),
+    ],
+)
+def test_bad_sweeps_are_usage_errors(
+    arguments: list[str], command: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command[0], *arguments, *command[1:]]) == 2
+    assert named in capsys.readouterr().err
+
+
+def test_accuracy_needs_answers(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    plain = list(arguments)
+    at = plain.index("--prompts")
+    plain[at : at + 2] = ["--prompt-ids", "5,6"]
+    assert main(["tune", *plain, "--keep", "accuracy"]) == 2
+    assert "no answer to grade" in capsys.readouterr().err
