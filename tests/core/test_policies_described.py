@@ -1,11 +1,14 @@
 """What policies say of themselves: complete, parted the same way, and about their real settings."""
 
 import math
+import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
-from core import POLICIES, CachePolicy
+from core import POLICIES, UNMASK_RULES, CachePolicy
+from core.models.families import FAMILIES
 from core.policies.description import Description, describe
 
 
@@ -68,3 +71,14 @@ def test_parts_may_run_over_several_lines() -> None:
     assert words.summary == "Do something on two lines."
     assert words.decides == "this, and that."
     assert words.differs == "not: at all."
+
+
+def test_the_page_of_methods_lists_every_policy_rule_and_family() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    tables = [line for line in text.splitlines() if line.startswith("| `")]
+    listed = [line.split("`")[1] for line in tables]
+    assert [name for name in listed if name in POLICIES] == list(POLICIES)
+    assert set(listed) == {*POLICIES, *UNMASK_RULES, *FAMILIES}
+    for name, policy in POLICIES.items():
+        row = next(line for line in tables if line.startswith(f"| `{name}` "))
+        assert all(number in row for number in re.findall(r"\d{4}\.\d{5}", describe(policy).source))
