@@ -1,0 +1,142 @@
+"""bench: the cost of full steps, partial steps and decisions over prompt lengths, batches and shapes."""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from analysis.bench import BenchPoint, Place, bench
+from analysis.cli import parsing
+from analysis.cli.progress import progress
+from analysis.cli.text import figure, percent, settings_text, table
+from analysis.environment import environment
+from analysis.measure import reference_of
+from analysis.settings import Setting
+from analysis.shapes import SHAPES, parse_shape, random_model
+from core import GenerationConfig, LanguageModel, load_model
+
+DEFAULT = ("dual", "entropy:entropy_threshold=inf")
+HEADER = (
+    "setting", "layers", "width", "prompt", "batch", "full ms", "partial ms", "rows", "plan ms", "decision",
+    "tokens/s", "x parallel", "spread",
+)  # fmt: skip
+
+
+def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
+    parser = commands.add_parser("bench", help="seconds of full steps, partial steps and decisions by size")
+    parsing.add_common_options(parser, policy=False, prompts=False)
+    parser.add_argument(
+        "--shapes",
+        nargs="+",
+        default=[],
+        metavar="NAME[:FIELD=N,...]",
+        help=f"random weights of a shape instead of --model: {', '.join(SHAPES)}",
+    )
+    parser.add_argument("--prompt-lengths", default="128", metavar="N,N,...", help="prompt tokens (128)")
+    parser.add_argument("--batches", default="1", metavar="N,N,...", help="prompts at a time (1)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs after a warm-up (5)")
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        default=list(DEFAULT),
+        metavar="NAME[:KEY=VALUE,...]",
+        help=f"settings to measure beside no cache ({' '.join(DEFAULT)})",
+    )
+    parser.add_argument("--json", type=Path, metavar="OUT", help="every point")
+    parser.set_defaults(command=command, gen_length=64, unmask="quota", steps=16)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Measure size by size; an interruption prints what there is and returns 1."""
+    parsing.require_at_least("--repeats", arguments.repeats, 1)
+    base = parsing.generation_config(arguments)
+    wanted = [Setting.parse(text) for text in arguments.policies]
+    for setting in wanted:
+        setting.decoding(base)
+    every = [*map(reference_of, wanted), *wanted]
+    settings = list({setting.label: setting for setting in every}.values())
+    lengths = _numbers("--prompt-lengths", arguments.prompt_lengths)
+    batches = _numbers("--batches", arguments.batches)
+    for shape in arguments.shapes:
+        parse_shape(shape)
+    parsing.check_writable(arguments.json)
+    places = [Place(length, batch) for length in lengths for batch in batches]
+    points: list[BenchPoint] = []
+    machine: dict[str, object] = {}
+    interrupted = False
+    try:
+        for shape in arguments.shapes or [None]:
+            model = _model(arguments, shape)
+            machine = machine or environment(model)
+            for place in progress(places, model.ref):
+                points.extend(bench(model, base, settings, [place], arguments.repeats))
+    except KeyboardInterrupt:
+        interrupted = True
+    if arguments.json is not None:
+        content = {"schema": 1, "kind": "bench", "complete": not interrupted, "environment": machine}
+        content |= {"generation": base.to_dict(), "points": [vars(point) for point in points]}
+        arguments.json.write_text(json.dumps(content), encoding="utf-8")
+    print("\n".join(_report(base, points)))
+    return 1 if interrupted else 0
+
+
+def _model(arguments: argparse.Namespace, shape: str | None) -> LanguageModel:
+    if shape is None:
+        return load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+    cuda = arguments.device.startswith("cuda") or (arguments.device == "auto" and torch.cuda.is_available())
+    device = "cuda" if arguments.device == "auto" and cuda else arguments.device.replace("auto", "cpu")
+    name = ("bfloat16" if cuda else "float32") if arguments.dtype == "auto" else arguments.dtype
+    if name not in ("float32", "bfloat16", "float16"):
+        raise parsing.UsageError(f"dtype is {name!r}; allowed: auto, float32, bfloat16, float16")
+    return random_model(shape, torch.device(device), getattr(torch, name))
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise parsing.UsageError(f"{option} is {text!r}; allowed: whole numbers, 1,2,4") from None
+    for number in numbers:
+        parsing.require_at_least(option, number, 1)
+    return numbers
+
+
+def _report(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
+    if not points:
+        return ["interrupted before the first size was measured"]
+    first = points[0]
+    same = {(p.model, p.prompt_length, p.batch): p for p in points if p.setting.partition(":")[0] == "none"}
+    return [
+        f"{first.dtype} on {first.device}, {first.threads} threads, {first.repeats} runs after a warm-up",
+        f"decoding: {settings_text(base.to_dict())}",
+        "",
+        table(HEADER, [_row(p, same.get((p.model, p.prompt_length, p.batch))) for p in points]),
+        "",
+        "full, partial: median forward and decode milliseconds of such a step of the whole batch; plan:",
+        "the policy's own work in a step. The entropies come with the softmax that every policy's",
+        "confidence needs and are in decode. x parallel: against no cache with the same commits. spread:",
+        "(slowest - fastest) / median of the runs. With random weights, what a policy chooses is what it",
+        "chooses for an untrained model.",
+    ]
+
+
+def _row(point: BenchPoint, parallel: BenchPoint | None) -> list[str]:
+    def milliseconds(seconds: float | None) -> str:
+        return "-" if seconds is None else figure(1000 * seconds)
+
+    return [
+        point.setting,
+        str(point.num_layers),
+        str(point.hidden_size),
+        str(point.prompt_length),
+        str(point.batch),
+        milliseconds(point.full_seconds),
+        milliseconds(point.partial_seconds),
+        "-" if point.partial_rows is None else figure(point.partial_rows),
+        milliseconds(point.plan_seconds),
+        percent(point.decision_overhead),
+        figure(point.tokens_per_second),
+        figure(parallel.seconds / point.seconds if parallel else None),
+        f"{point.spread:.0%}",
+    ]

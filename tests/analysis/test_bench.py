@@ -1,0 +1,92 @@
+"""Bench: shapes as text, what a point counts, and the command on a model of a few thousand weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from analysis.__main__ import main
+from analysis.bench import Place, bench, random_prompts, to_frame
+from analysis.settings import Setting
+from analysis.shapes import SHAPES, parse_shape, random_model
+from core import GenerationConfig
+
+TINY = "small:num_layers=2,hidden_size=64,vocab_size=64"
+BASE = GenerationConfig(gen_length=8, block_length=4, unmask="quota", steps=4)
+
+
+def test_a_shape_scales_with_its_width() -> None:
+    spec = parse_shape("small:hidden_size=512,num_layers=3")
+    assert (spec.hidden_size, spec.num_layers, spec.num_heads, spec.intermediate_size) == (512, 3, 8, 1536)
+    assert parse_shape(TINY).mask_token_id == 63
+    assert parse_shape("llada-8b") == SHAPES["llada-8b"]
+
+
+def test_published_shapes_have_their_published_number_of_weights() -> None:
+    assert SHAPES["llada-8b"].num_parameters == pytest.approx(8.0e9, rel=0.01)
+    assert SHAPES["dream-7b"].num_parameters == pytest.approx(7.6e9, rel=0.01)
+
+
+@pytest.mark.parametrize("text", ["huge", "small:width=3", "small:num_layers=0", "small:family=3", "small:x"])
+def test_a_bad_shape_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"shape|setting"):
+        parse_shape(text)
+
+
+def test_points_tell_full_from_partial_steps() -> None:
+    model = random_model(TINY, torch.device("cpu"), torch.float32)
+    settings = [Setting("none"), Setting.parse("entropy:entropy_threshold=inf,recent=4")]
+    points = list(bench(model, BASE, settings, [Place(5, 1), Place(9, 2)], repeats=2))
+    assert [(p.setting.partition(":")[0], p.prompt_length, p.batch) for p in points] == [
+        ("none", 5, 1),
+        ("entropy", 5, 1),
+        ("none", 9, 2),
+        ("entropy", 9, 2),
+    ]
+    none, cached = points[:2]
+    assert none.partial_seconds is None
+    assert none.full_seconds is not None
+    assert cached.partial_rows is not None
+    assert 2 <= cached.partial_rows < 13
+    assert none.peak_bytes is None
+    assert len(to_frame(points)) == 4
+    with pytest.raises(ValueError, match="positions"):
+        list(bench(model, BASE, settings, [Place(40000, 1)], repeats=1))
+
+
+def test_random_prompts_hold_no_special_token() -> None:
+    model = random_model(TINY, torch.device("cpu"), torch.float32)
+    prompts = random_prompts(model, Place(500, 2), seed=0)
+    assert [len(prompt) for prompt in prompts] == [500, 500]
+    assert not {62, 63} & {token for prompt in prompts for token in prompt}
+    assert prompts == random_prompts(model, Place(500, 2), seed=0)
+
+
+def test_bench_writes_every_point(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.json"
+    size = ["--gen-length", "8", "--block-length", "4", "--steps", "4", "--prompt-lengths", "4,8"]
+    where = ["--shapes", TINY, "--device", "cpu", "--repeats", "1", "--json", str(out)]
+    assert main(["bench", *size, *where, "--policies", "dual"]) == 0
+    data = json.loads(out.read_text())
+    assert [point["setting"] for point in data["points"]] == ["none", "dual"] * 2
+    assert data["environment"]["torch"]
+    assert "untrained" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("extra", "named"),
+    [
+        (["--shapes", "huge"], "huge"),
+        (["--prompt-lengths", "a"], "--prompt-lengths"),
+        (["--batches", "0"], "--batches"),
+        (["--policies", "guess"], "guess"),
+        (["--repeats", "0"], "--repeats"),
+        (["--shapes", TINY, "--dtype", "int8", "--device", "cpu"], "dtype"),
+    ],
+)
+def test_a_bad_bench_is_a_usage_error(
+    extra: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *extra]) == 2
+    assert named in capsys.readouterr().err
