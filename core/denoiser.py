@@ -18,7 +18,7 @@ from core.rows import gather_rows, round_up, row_index, to_rows
 from core.sampling import GumbelNoise, Proposal, propose
 from core.state import DecodeState
 from core.timing import Stopwatch
-from core.unmask import UNMASK_RULES, certainty_density, rank
+from core.unmask import UNMASK_RULES, best, certainty_density
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ class Denoiser:
         self.rule = UNMASK_RULES[config.unmask](config)
         self.noise = GumbelNoise(num_slots, device) if config.temperature > 0 else None
         self.padded = [False] * num_slots
+        self.ends = torch.tensor(spec.eos_token_ids, device=device)
+        self.rotary = model.backbone.rotary(self._copied(self.state.positions))
         self.watch = Stopwatch(device)
         policy.start(self.state, spec, config)
         self.task: Task | None = None
@@ -104,6 +106,7 @@ class Denoiser:
             slots[slot] = True
             if self.noise is not None:
                 self.noise.reset(slot, self.config.seed)
+        self.rotary = self.model.backbone.rotary(self._copied(self.state.positions))
         self.policy.reset(self.state, slots)
         self.rule.reset(slots)
         self.task = self._prepare()
@@ -122,7 +125,7 @@ class Denoiser:
         proposal = self._propose(logits, targets)
         chosen = self.rule.select(proposal, state) & proposal.valid
         stuck = ~chosen.any(dim=1, keepdim=True)
-        chosen = chosen | (stuck & (rank(proposal.score) == 0) & proposal.valid)
+        chosen = chosen | (stuck & best(proposal.score) & proposal.valid)
         watch.lap("decode")
         measurements = {
             name: array
@@ -165,10 +168,9 @@ class Denoiser:
 
     def _forward(self, task: Task, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden states [B', T, d] that predict the targets, and layers recomputed per position [B, L]."""
-        state, plan, copies = self.state, task.plan, self.copies
-        backbone = self.model.backbone
-        tokens, positions = self._inputs(), state.positions.repeat(copies, 1)
-        sources = (targets - self.model.spec.logit_shift).clamp(min=0).repeat(copies, 1)
+        state, plan = self.state, task.plan
+        backbone, tokens = self.model.backbone, self._inputs()
+        sources = self._copied((targets - self.model.spec.logit_shift).clamp(min=0))
         masks = self._key_masks(plan)
         watcher = None
         if plan.on_attention is not None:
@@ -176,11 +178,10 @@ class Denoiser:
             watcher = OnRowAttention(callback, len(state.active), self.length)
         if plan.per_layer is None:
             num_rows = round_up(self.num_rows, self.row_bucket, self.length)
-            rows = to_rows(task.rows, num_rows).repeat(copies, 1)
+            rows = self._copied(to_rows(task.rows, num_rows))
             hook = watcher.at(rows) if watcher else None
-            hidden = forward_rows(backbone, tokens, positions, rows, self.cache, masks, hook)
-            index = row_index(rows, sources, self.length)
-            return gather_rows(hidden, index), task.rows * self.model.spec.num_layers
+            hidden = forward_rows(backbone, tokens, self.rotary, rows, self.cache, masks, hook)
+            return gather_rows(hidden, row_index(rows, sources)), task.rows * self.model.spec.num_layers
         assert self.deltas is not None, "a policy with per_layer must say layerwise"
         allowed = state.valid & state.active[:, None]
         forced = (state.step == 0)[:, None].expand_as(allowed)
@@ -189,7 +190,7 @@ class Denoiser:
         hidden, refreshed = forward_layerwise(
             backbone,
             tokens,
-            positions,
+            self.rotary,
             self.cache,
             self.deltas,
             self._timed(plan.per_layer),
@@ -211,9 +212,13 @@ class Denoiser:
         num_layers = self.model.spec.num_layers
         valid = self.state.valid
         if plan.visible is None:
-            mask = valid.repeat(self.copies, 1)[:, None, None] if any(self.padded) else None
+            mask = self._copied(valid)[:, None, None] if any(self.padded) else None
             return [mask] * num_layers
-        return [(seen & valid).repeat(self.copies, 1)[:, None, None] for seen in plan.visible]
+        return [self._copied(seen & valid)[:, None, None] for seen in plan.visible]
+
+    def _copied(self, grid: Tensor) -> Tensor:
+        """A grid [B, X] for conditional and unconditional sequences alike, [B', X]."""
+        return grid if self.copies == 1 else grid.repeat(self.copies, 1)
 
     def _timed(self, callback: Callable[..., Any]) -> Callable[..., Any]:
         """A policy's callback inside the forward, its seconds charged to `plan`."""
@@ -256,15 +261,16 @@ class Denoiser:
         state, masked = self.state, self.state.masked
         done = ~masked.any(dim=1)
         if self.config.stop_at_eos:
-            eos = torch.tensor(self.model.spec.eos_token_ids, device=masked.device)
             generated = state.columns >= state.prompt_len
-            ended = torch.isin(state.tokens, eos) & generated & ~masked
+            ended = torch.isin(state.tokens, self.ends) & generated & ~masked
             before = ended.int().argmax(dim=1) < masked.int().argmax(dim=1)
             done = done | (ended.any(dim=1) & before)
         return done & state.active
 
     def _to_host(self, tensors: list[Tensor]) -> list[np.ndarray]:
         """The step's only synchronisation: everything in one float32 copy (ids stay below 2**24)."""
+        if tensors[0].device.type == "cpu":
+            return [tensor.numpy() for tensor in tensors]
         packed = torch.cat([tensor.reshape(-1).float() for tensor in tensors]).cpu().numpy()
         ends = np.cumsum([tensor.numel() for tensor in tensors])[:-1]
         pieces = np.split(packed, ends)

@@ -16,7 +16,7 @@ KeyMasks = Sequence[Tensor | None]
 def forward_rows(
     model: Transformer,
     tokens: Tensor,
-    positions: Tensor,
+    rotary: Rotary,
     rows: Tensor,
     cache: KVCache,
     key_masks: KeyMasks,
@@ -24,13 +24,13 @@ def forward_rows(
 ) -> Tensor:
     """Final hidden states [B, R, d] of rows int [B, R]; their K/V are written in place, no others.
 
-    tokens, positions: int [B, L]. key_masks: one a layer, bool [B, 1, 1, L] or None (see layer_delta).
+    tokens: int [B, L]. rotary: of all L positions. key_masks: one a layer, bool [B, 1, 1, L] or None
+    (see layer_delta).
     """
-    hidden = model.embedding(gather_rows(tokens, rows))
-    rotary = model.rotary(gather_rows(positions, rows))
+    hidden, turned = model.embedding(gather_rows(tokens, rows)), rotary.at(rows)
     store = RowStore(cache, rows)
     for layer in range(model.spec.num_layers):
-        hidden = hidden + model.layer_delta(layer, hidden, rotary, store, key_masks[layer], on_attention)
+        hidden = hidden + model.layer_delta(layer, hidden, turned, store, key_masks[layer], on_attention)
     return hidden
 
 
@@ -55,7 +55,13 @@ class CachedLayer:
     """LayerView of one layer before it runs; see core.policies.base. B counts conditional sequences."""
 
     def __init__(
-        self, model: Transformer, index: int, hidden: Tensor, cache: KVCache, key_mask: Tensor | None, batch: int
+        self,
+        model: Transformer,
+        index: int,
+        hidden: Tensor,
+        cache: KVCache,
+        key_mask: Tensor | None,
+        batch: int,
     ) -> None:
         self.model, self.index, self.hidden = model, index, hidden
         self.cache, self.key_mask, self.batch = cache, key_mask, batch
@@ -80,7 +86,7 @@ class CachedLayer:
 def forward_layerwise(
     model: Transformer,
     tokens: Tensor,
-    positions: Tensor,
+    rotary: Rotary,
     cache: KVCache,
     deltas: DeltaCache,
     per_layer: PerLayer,
@@ -105,10 +111,10 @@ def forward_layerwise(
         num_rows = int(active.sum(dim=1).max())
         if num_rows:
             rows = to_rows(active, num_rows)
-            rotary: Rotary = model.rotary(gather_rows(positions, rows))
             callback = on_attention.at(rows) if on_attention else None
+            store, mask = RowStore(cache, rows), key_masks[layer]
             increment = model.layer_delta(
-                layer, gather_rows(hidden, rows), rotary, RowStore(cache, rows), key_masks[layer], callback
+                layer, gather_rows(hidden, rows), rotary.at(rows), store, mask, callback
             )
             hidden = hidden + deltas.update(layer, rows, increment)
         else:

@@ -9,9 +9,11 @@ def to_rows(mask: Tensor, num_rows: int) -> Tensor:
 
     num_rows must be at least the largest count of a sequence.
     """
-    length = mask.shape[1]
+    batch, length = mask.shape
+    if batch == 1:
+        return mask[0].nonzero_static(size=num_rows, fill_value=length).view(1, num_rows)
     columns = torch.arange(length, device=mask.device)
-    rows = torch.where(mask, columns, length).sort(dim=1).values[:, :num_rows]
+    rows = torch.where(mask, columns, length).sort(dim=1).values[:, :num_rows].contiguous()
     missing = num_rows - rows.shape[1]
     return torch.nn.functional.pad(rows, (0, missing), value=length) if missing > 0 else rows
 
@@ -22,18 +24,19 @@ def to_mask(rows: Tensor, length: int) -> Tensor:
     return mask.scatter_(1, rows, True)[:, :length]
 
 
-def row_index(rows: Tensor, positions: Tensor, length: int) -> Tensor:
-    """Where each of `positions` [B, T] stands in `rows` [B, R], int64 [B, T]; 0 for surplus positions."""
-    index = torch.zeros(rows.shape[0], length + 1, dtype=torch.long, device=rows.device)
-    order = torch.arange(rows.shape[1], device=rows.device).expand_as(rows)
-    index.scatter_(1, rows, order)
-    index[:, length] = 0
-    return index.gather(1, positions)
+def row_index(rows: Tensor, positions: Tensor) -> Tensor:
+    """Where each of `positions` [B, T] stands in `rows` [B, R], ascending; int64 [B, T].
+
+    Some place of another row for a position that is not among them.
+    """
+    return torch.searchsorted(rows, positions).clamp(max=rows.shape[1] - 1)
 
 
 def gather_rows(values: Tensor, rows: Tensor) -> Tensor:
     """values [B, L, ...] at rows [B, R]; surplus entries read the last position."""
     clamped = rows.clamp(max=values.shape[1] - 1)
+    if values.shape[0] == 1:
+        return values[0].index_select(0, clamped[0])[None]
     index = clamped.view(*clamped.shape, *(1,) * (values.dim() - 2))
     return values.gather(1, index.expand(*clamped.shape, *values.shape[2:]))
 

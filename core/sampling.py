@@ -46,12 +46,13 @@ def propose(
     the confidence in `score`; None is 1.
     """
     log_probs = logits.float().log_softmax(dim=-1)
-    entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
-    excluded = [mask_token_id, *(eos_token_ids if config.eos == "never" else ())]
-    choice = log_probs.index_fill(-1, torch.tensor(excluded, device=logits.device), float("-inf"))
+    entropy = log_probs.exp().mul_(log_probs).sum(dim=-1).neg_()
+    choice = log_probs.clone()
+    for excluded in (mask_token_id, *(eos_token_ids if config.eos == "never" else ())):
+        choice[..., excluded] = float("-inf")
     if gumbel is not None:
         choice = _truncate(choice / config.temperature, config) + gumbel
-    token = choice.argmax(dim=-1)
+    token = _argmax(choice)
     confidence = log_probs.gather(-1, token[..., None])[..., 0].exp()
     deferred = torch.zeros_like(valid)
     if config.eos == "last":
@@ -61,6 +62,26 @@ def propose(
     # Deferred tokens rank below every other one and keep their order among themselves.
     score = torch.where(deferred, score - 2, score).masked_fill(~valid, float("-inf"))
     return Proposal(positions, valid, token, confidence, entropy, score, deferred, log_probs)
+
+
+def _argmax(scores: Tensor, width: int = 64) -> Tensor:
+    """Index of the first largest of [..., V], int64 [...].
+
+    In two steps, over spans and inside the best one: argmax is not vectorised on a CPU, amax is.
+    """
+    whole = scores.shape[-1] // width * width
+    if scores.is_cuda or not whole:
+        return scores.argmax(dim=-1)
+    spans = scores[..., :whole].unflatten(-1, (-1, width))
+    span = spans.amax(dim=-1).argmax(dim=-1, keepdim=True)
+    inside = spans.gather(-2, span[..., None].expand(*span.shape, width))[..., 0, :]
+    best = inside.argmax(dim=-1, keepdim=True)
+    token = span * width + best
+    if whole < scores.shape[-1]:
+        rest = scores[..., whole:]
+        value, index = rest.max(dim=-1, keepdim=True)
+        token = torch.where(value > inside.gather(-1, best), whole + index, token)
+    return token[..., 0]
 
 
 def _truncate(log_probs: Tensor, config: GenerationConfig) -> Tensor:

@@ -32,6 +32,12 @@ def rank(score: Tensor) -> Tensor:
     return order.argsort(dim=-1)
 
 
+def best(score: Tensor) -> Tensor:
+    """The target of rank 0 alone, bool [B, T]."""
+    first = score.argmax(dim=-1, keepdim=True)
+    return torch.zeros_like(score, dtype=torch.bool).scatter_(-1, first, True)
+
+
 def certainty_density(state: DecodeState, sigma: float = 10.0) -> Tensor:
     """Share of decoded positions around each one under a Gaussian of width sigma, float [B, L].
 
@@ -79,7 +85,7 @@ class Threshold(UnmaskRule):
 
     def select(self, proposal: Proposal, state: DecodeState) -> Tensor:
         sure = (proposal.confidence >= self.config.threshold) & ~proposal.deferred
-        return sure | (rank(proposal.score) == 0)
+        return sure | best(proposal.score)
 
 
 class Factor(UnmaskRule):

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from core.models.families import FAMILIES, Family
 from core.models.language_model import LanguageModel
+from core.models.packing import arrange_weights
 from core.models.spec import ModelSpec
 from core.models.tokenizer import load_tokenizer, mask_token_id, token_id
 from core.models.transformer import Transformer
@@ -154,8 +155,6 @@ def _load_weights(
     if spec.tied_embeddings:
         backbone.head.weight = backbone.embedding.weight
     handles = {path: _open(path, ref) for path in set(files.values())}
-    # Float32 products of few rows on a CPU run 1.3 to 2 times faster on weights laid out input-major.
-    transpose = device.type == "cpu" and dtype == torch.float32 and not spec.tied_embeddings
     for name, parameter in backbone.named_parameters():
         pieces = [_read(handles, files, key, ref) for key in _checkpoint_names(family, name)]
         value = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
@@ -163,9 +162,8 @@ def _load_weights(
             got, wanted = list(value.shape), list(parameter.shape)
             raise ValueError(f"model {ref}: tensor for {name} has shape {got}; config.json asks for {wanted}")
         parameter.requires_grad_(False)
-        if transpose and name.endswith("weight") and not name.startswith("embedding"):
-            parameter.data = torch.empty_like(parameter.data.T).T
         parameter.data.copy_(value)
+    arrange_weights(backbone)
     return backbone
 
 

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.models.spec import ModelSpec
+from core.rows import gather_rows
 
 OnAttention = Callable[[int, Tensor], None]
 
@@ -33,15 +34,38 @@ class FreshKV:
 
 
 class Rotary(NamedTuple):
-    """cos and sin of the rows' angles, [B, 1, R, D]."""
+    """cos and sin of the rows' angles, [B, 1, R, D]; sin is negated in the first half of D."""
 
     cos: Tensor
     sin: Tensor
 
     def rotate(self, x: Tensor) -> Tensor:
-        half = x.shape[-1] // 2
-        turned = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
-        return x * self.cos + turned * self.sin
+        return torch.addcmul(x * self.cos, x.roll(x.shape[-1] // 2, dims=-1), self.sin)
+
+    def at(self, rows: Tensor) -> "Rotary":
+        """The same for rows int [B, R] alone; surplus ones read the last."""
+        cos, sin = (gather_rows(table[:, 0], rows)[:, None] for table in self)
+        return Rotary(cos, sin)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x [..., D] over its root mean square, in float32, times weight [D] or one that broadcasts to x."""
+    if x.is_cuda or x.requires_grad or weight.requires_grad:
+        normed = F.rms_norm(x, x.shape[-1:], weight if weight.dim() == 1 else None, eps)
+        return normed if weight.dim() == 1 else normed * weight
+    # On a CPU F.rms_norm is six kernels with a temporary each, half as fast as this on a full pass.
+    wide = x.float()
+    scale = torch.linalg.vector_norm(wide, dim=-1, keepdim=True).square_()
+    scale.mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
+    return (wide * scale).mul_(weight).to(x.dtype)
+
+
+class Linear(nn.Linear):
+    """A linear layer of which the last outputs can be had alone."""
+
+    def last(self, x: Tensor, width: int) -> Tensor:
+        """The last `width` outputs of x [..., d]."""
+        return F.linear(x, self.weight[-width:], None if self.bias is None else self.bias[-width:])
 
 
 class Layer(nn.Module):
@@ -54,33 +78,35 @@ class Layer(nn.Module):
         self.head_dim, self.eps = spec.head_dim, spec.rms_norm_eps
         q_width, kv_width = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
         self.attn_norm = nn.Parameter(torch.ones(d))
-        self.qkv = nn.Linear(d, q_width + 2 * kv_width, bias=spec.qkv_bias)
+        self.qkv = Linear(d, q_width + 2 * kv_width, bias=spec.qkv_bias)
         self.q_norm = nn.Parameter(torch.ones(spec.head_dim)) if spec.qk_norm else None
         self.k_norm = nn.Parameter(torch.ones(spec.head_dim)) if spec.qk_norm else None
-        self.attn_out = nn.Linear(q_width, d, bias=False)
+        self.attn_out = Linear(q_width, d, bias=False)
         self.mlp_norm = nn.Parameter(torch.ones(d))
-        self.gate_up = nn.Linear(d, 2 * spec.intermediate_size, bias=False)
-        self.down = nn.Linear(spec.intermediate_size, d, bias=False)
+        self.gate_up = Linear(d, 2 * spec.intermediate_size, bias=False)
+        self.down = Linear(spec.intermediate_size, d, bias=False)
 
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), weight, self.eps)
+        return rms_norm(x, weight, self.eps)
 
     def project(self, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """q [B, H, R, D] and k, v [B, G, R, D] of the rows; q and k after rotary embedding."""
         batch, rows, _ = hidden.shape
         fused = self.qkv(self.norm(hidden, self.attn_norm))
-        heads = fused.view(batch, rows, -1, self.head_dim).transpose(1, 2)
-        q, k, v = heads.split((self.num_heads, self.num_kv_heads, self.num_kv_heads), dim=1)
+        # One copy here: attention and everything in between run faster on contiguous rows of a head.
+        heads = fused.view(batch, rows, -1, self.head_dim).transpose(1, 2).contiguous()
+        # q and k are normed and turned together, which halves the kernels of a small pass.
+        qk, v = heads.split((self.num_heads + self.num_kv_heads, self.num_kv_heads), dim=1)
         if self.q_norm is not None and self.k_norm is not None:
-            q, k = self.norm(q, self.q_norm), self.norm(k, self.k_norm)
-        return rotary.rotate(q), rotary.rotate(k), v
+            weights = (self.q_norm.expand(self.num_heads, -1), self.k_norm.expand(self.num_kv_heads, -1))
+            qk = self.norm(qk, torch.cat(weights)[:, None])
+        q, k = rotary.rotate(qk).split((self.num_heads, self.num_kv_heads), dim=1)
+        return q, k, v
 
     def values(self, hidden: Tensor) -> Tensor:
         """Only v [B, G, R, D] of the rows."""
-        width = self.num_kv_heads * self.head_dim
-        bias = None if self.qkv.bias is None else self.qkv.bias[-width:]
-        fused = F.linear(self.norm(hidden, self.attn_norm), self.qkv.weight[-width:], bias)
         batch, rows, _ = hidden.shape
+        fused = self.qkv.last(self.norm(hidden, self.attn_norm), self.num_kv_heads * self.head_dim)
         return fused.view(batch, rows, self.num_kv_heads, self.head_dim).transpose(1, 2)
 
     def mlp(self, hidden: Tensor) -> Tensor:
@@ -106,7 +132,7 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(spec.vocab_size, spec.hidden_size)
         self.layers = nn.ModuleList(Layer(spec) for _ in range(spec.num_layers))
         self.final_norm = nn.Parameter(torch.ones(spec.hidden_size))
-        self.head = nn.Linear(spec.hidden_size, spec.vocab_size, bias=False)
+        self.head = Linear(spec.hidden_size, spec.vocab_size, bias=False)
         if spec.tied_embeddings:
             self.head.weight = self.embedding.weight
 
@@ -115,9 +141,8 @@ class Transformer(nn.Module):
         width = self.spec.head_dim
         exponent = torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width
         angles = positions[:, None, :, None] * self.spec.rope_theta**-exponent
-        angles = torch.cat((angles, angles), dim=-1)
-        dtype = self.head.weight.dtype
-        return Rotary(angles.cos().to(dtype), angles.sin().to(dtype))
+        cos, sin, dtype = angles.cos(), angles.sin(), self.final_norm.dtype
+        return Rotary(torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype))
 
     def layer_delta(
         self,
@@ -150,8 +175,7 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Final norm and language-model head: [B, T, d] to [B, T, V]."""
-        normed = F.rms_norm(hidden, (hidden.shape[-1],), self.final_norm, self.spec.rms_norm_eps)
-        return self.head(normed)
+        return self.head(rms_norm(hidden, self.final_norm, self.spec.rms_norm_eps))
 
     def source(self, targets: Tensor) -> Tensor:
         """Rows whose hidden state predicts the targets, bool [B, L]: the one place that knows the shift."""

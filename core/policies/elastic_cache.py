@@ -84,7 +84,7 @@ class ElasticCache(CachePolicy):
     def compare(self, layer: int, weights: Tensor, rows: Tensor) -> None:
         """Refresh from the next layer on where the tracked token's attention has drifted."""
         assert self.past is not None
-        at = row_index(rows, self.tracked[layer][:, None], weights.shape[3])
+        at = row_index(rows, self.tracked[layer][:, None])
         index = at[:, None, :, None].expand(-1, weights.shape[1], 1, weights.shape[3])
         now = weights.gather(2, index)[:, :, 0]
         similarity = torch.nn.functional.cosine_similarity(self.past, now, dim=-1).mean(dim=1)

@@ -9,7 +9,7 @@ from torch import Tensor
 from core.config import GenerationConfig, require
 from core.models.spec import ModelSpec
 from core.policies.base import CachePolicy, Outcome, Plan, PolicyConfig
-from core.state import DecodeState
+from core.state import NOT_YET, DecodeState
 
 SCOPES = ("since_full", "global")
 
@@ -77,21 +77,26 @@ class EntropyCache(CachePolicy):
         if self.config.max_partial_run is not None:
             too_long = self.partial_run >= self.config.max_partial_run
             reason = torch.where((reason == 1) & too_long, 4, reason)
-        refresh = state.window | self.recents(state) | (reason > 1)[:, None]
+        refresh = self.recents(state) | state.window | (reason > 1)[:, None]
         return Plan(refresh=refresh, reason=reason)
 
     def recents(self, state: DecodeState) -> Tensor:
         """The k most recently committed positions, and all just committed ones, bool [B, L]."""
-        length = state.tokens.shape[1]
+        chosen = state.just_decoded
+        if self.config.recent == 0:
+            return chosen
+        # Only generated positions are ever decoded, so the prompt's length costs nothing here.
+        decoded_at = state.decoded_at[:, state.prompt_len :]
+        length = decoded_at.shape[1]
         since = self.last_full[:, None] if self.config.scope == "since_full" else 0
-        candidate = ~state.masked & (state.decoded_at >= since)
-        chosen = state.just_decoded & candidate
-        if self.config.recent > 0:
-            key = state.decoded_at * length + (length - 1 - state.columns)
-            key = torch.where(candidate, key, -1)
-            smallest = key.topk(min(self.config.recent, length), dim=1).values[:, -1:]
-            chosen = chosen | (candidate & (key >= smallest))
-        return chosen
+        candidate = (decoded_at >= since) & (decoded_at != NOT_YET)
+        latest = candidate
+        if self.config.recent < length:
+            key = decoded_at * length - torch.arange(length, device=decoded_at.device)
+            key = key.masked_fill(~candidate, -length)
+            smallest = key.topk(self.config.recent, dim=1, sorted=False).values.amin(dim=1, keepdim=True)
+            latest = candidate & (key >= smallest)
+        return chosen | torch.nn.functional.pad(latest, (state.prompt_len, 0))
 
     def observe(self, state: DecodeState, outcome: Outcome) -> None:
         entropy = outcome.proposal.entropy.masked_fill(~outcome.committed, -math.inf).amax(dim=1)

@@ -1,0 +1,63 @@
+"""Weights laid out for speed give the products of plain ones."""
+
+import pytest
+import torch
+
+from core import LanguageModel
+from core.models.packing import PackedLinear, arrange_weights, can_pack
+from core.models.spec import ModelSpec
+from core.models.transformer import Linear, Transformer
+from core.sampling import _argmax
+from tests import tiny
+
+needs_blocks = pytest.mark.skipif(not can_pack(), reason="no bfloat16 products of oneDNN on this processor")
+
+
+def random_backbone(dtype: torch.dtype, tied: bool = False) -> Transformer:
+    spec = ModelSpec("llada", 70, 32, 48, 2, 4, 2, 8, 10000.0, 1e-5, 64, 69, (1,), 1, tied_embeddings=tied)
+    torch.manual_seed(1)
+    backbone = Transformer(spec).to(dtype).requires_grad_(False)
+    if tied:
+        backbone.head.weight = backbone.embedding.weight
+    return backbone
+
+
+@needs_blocks
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("rows", [1, 37, 300])
+def test_packed_products_are_the_plain_ones_bit_by_bit(bias: bool, rows: int) -> None:
+    torch.manual_seed(rows)
+    plain = Linear(192, 576, bias=bias).bfloat16().requires_grad_(False)
+    packed, x = PackedLinear(plain), torch.randn(2, rows, 192).bfloat16()
+    assert torch.equal(packed(x), plain(x))
+    assert torch.equal(packed.last(x, 192), plain.last(x, 192))
+    assert torch.equal(plain.last(x, 192), plain(x)[..., -192:])
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_arranged_weights_keep_a_models_logits(dtype: torch.dtype, tied: bool) -> None:
+    backbone = random_backbone(dtype, tied)
+    tokens = torch.arange(20)[None]
+    with torch.inference_mode():
+        before = backbone(tokens)
+        arrange_weights(backbone)
+        torch.testing.assert_close(backbone(tokens), before, rtol=0, atol=1e-5)
+    packs = dtype == torch.bfloat16 and can_pack()
+    assert isinstance(backbone.layers[0].down, PackedLinear) == packs
+    assert isinstance(backbone.head, PackedLinear) == (packs and not tied)
+    if tied:
+        assert backbone.head.weight is backbone.embedding.weight
+
+
+def test_loaded_float32_weights_lie_input_major(models: dict[str, LanguageModel]) -> None:
+    weight = models["llada"].backbone.layers[0].gate_up.weight
+    assert weight.T.is_contiguous()
+    assert weight.shape == (2 * tiny.INNER, tiny.HIDDEN)
+
+
+@pytest.mark.parametrize("vocab", [10, 64, 128, 200, 1000])
+def test_the_largest_score_is_found_where_argmax_finds_it(vocab: int) -> None:
+    scores = torch.randint(0, 9, (3, 40, vocab), generator=torch.Generator().manual_seed(vocab)).float()
+    assert torch.equal(_argmax(scores), scores.argmax(dim=-1))
+    assert torch.equal(_argmax(-torch.arange(vocab).float()[None]), torch.zeros(1, dtype=torch.long))
