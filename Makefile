@@ -43,6 +43,7 @@ $(PY):
 	exit 1
 
 $(RUN_STAMP): $(PY)
+	@$(PY) -m pip --version >/dev/null 2>&1 || { echo "$(VENV) is incomplete; run make clean, then again" >&2; exit 1; }
 	$(PIP) -r requirements.txt
 	@rm -f $(VENV)/.installed-run-*
 	@touch $@

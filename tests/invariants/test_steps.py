@@ -91,4 +91,4 @@ def test_a_sampled_run_repeats_with_its_seed_and_changes_with_another(
         return decode(model, PROMPTS[:1], generation, eager_policy(policy_name))[0].tokens
 
     assert tokens(5) == tokens(5)
-    assert len({tuple(tokens(seed)) for seed in range(4)}) > 1
+    assert tokens(5) != tokens(6)
