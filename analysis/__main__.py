@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Sequence
 
-from analysis.cli import bench, compare, policies, run, sweep, tune
+from analysis.cli import bench, compare, policies, report, run, sweep, tune
 from analysis.cli.parsing import Parser
 
-COMMANDS = (run, compare, sweep, tune, bench, policies)
+COMMANDS = (run, compare, sweep, tune, bench, report, policies)
 
 
 def build_parser() -> Parser:

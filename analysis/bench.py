@@ -5,47 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import pandas as pd
 import torch
 
+from analysis.bench_point import BenchPoint
 from analysis.recorder import TraceRecorder
 from analysis.settings import Setting
 from analysis.trace import SECONDS, Step, Trace
 from core import GenerationConfig, LanguageModel, stream
-
-
-@dataclass(frozen=True)
-class BenchPoint:
-    """One policy at one size: medians over `repeats` runs after a warm-up.
-
-    Seconds are of the whole batch. full_seconds, partial_seconds: a step of that kind without its
-    decision, None where no such step was taken; the first step counts as full. plan_seconds: the decision
-    of a step after the first. partial_rows: rows a partial step recomputes. decision_overhead: plan over
-    all seconds of a run. spread: (slowest - fastest) / median of the runs' seconds. peak_bytes: device
-    memory, None on a CPU.
-    """
-
-    setting: str
-    model: str
-    num_layers: int
-    hidden_size: int
-    prompt_length: int
-    gen_length: int
-    batch: int
-    dtype: str
-    device: str
-    threads: int
-    repeats: int
-    steps: int
-    full_seconds: float | None
-    partial_seconds: float | None
-    partial_rows: float | None
-    plan_seconds: float | None
-    decision_overhead: float
-    seconds: float
-    spread: float
-    tokens_per_second: float
-    peak_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -146,8 +112,3 @@ def _point(setting: Setting, runs: list[Trace], place: Place, peak: int | None) 
 
 def _work(step: Step) -> float:
     return step.seconds["forward"] + step.seconds["decode"]
-
-
-def to_frame(points: Sequence[BenchPoint]) -> pd.DataFrame:
-    """One row a point."""
-    return pd.DataFrame([vars(point) for point in points])

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from analysis.bench import BenchPoint, Place, bench
+from analysis.bench import Place, bench
+from analysis.bench_point import BenchPoint
 from analysis.cli import parsing
 from analysis.cli.progress import progress
 from analysis.cli.text import figure, percent, settings_text, table

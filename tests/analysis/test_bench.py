@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from analysis.__main__ import main
-from analysis.bench import Place, bench, random_prompts, to_frame
+from analysis.bench import Place, bench, random_prompts
+from analysis.bench_point import BenchPoint, to_frame
 from analysis.settings import Setting
 from analysis.shapes import SHAPES, parse_shape, random_model
 from core import GenerationConfig
@@ -51,6 +52,7 @@ def test_points_tell_full_from_partial_steps() -> None:
     assert 2 <= cached.partial_rows < 13
     assert none.peak_bytes is None
     assert len(to_frame(points)) == 4
+    assert [BenchPoint.from_json(vars(point)) for point in points] == points
     with pytest.raises(ValueError, match="positions"):
         list(bench(model, BASE, settings, [Place(40000, 1)], repeats=1))
 

@@ -1,0 +1,55 @@
+"""BenchPoint: what one policy costs at one size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class BenchPoint:
+    """One policy at one size: medians over `repeats` runs after a warm-up.
+
+    Seconds are of the whole batch. full_seconds, partial_seconds: a step of that kind without its
+    decision, None where no such step was taken; the first step counts as full. plan_seconds: the decision
+    of a step after the first. partial_rows: rows a partial step recomputes. decision_overhead: plan over
+    all seconds of a run. spread: (slowest - fastest) / median of the runs' seconds. peak_bytes: device
+    memory, None on a CPU.
+    """
+
+    setting: str
+    model: str
+    num_layers: int
+    hidden_size: int
+    prompt_length: int
+    gen_length: int
+    batch: int
+    dtype: str
+    device: str
+    threads: int
+    repeats: int
+    steps: int
+    full_seconds: float | None
+    partial_seconds: float | None
+    partial_rows: float | None
+    plan_seconds: float | None
+    decision_overhead: float
+    seconds: float
+    spread: float
+    tokens_per_second: float
+    peak_bytes: int | None
+
+    @classmethod
+    def from_json(cls, data: Any) -> "BenchPoint":
+        """Read a point's fields. Raises ValueError where one is missing."""
+        names = [field.name for field in fields(cls)]
+        missing = [name for name in names if not isinstance(data, dict) or name not in data]
+        if missing:
+            raise ValueError(f"bench point lacks {', '.join(missing)}")
+        return cls(**{name: data[name] for name in names})
+
+
+def to_frame(points: Sequence[BenchPoint]) -> pd.DataFrame:
+    """One row a point."""
+    return pd.DataFrame([vars(point) for point in points])

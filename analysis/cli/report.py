@@ -1,0 +1,24 @@
+"""report: one HTML file, readable offline, from the files of other commands."""
+
+import argparse
+from pathlib import Path
+
+from analysis.cli import parsing
+from analysis.report import render
+from analysis.results import read_results
+
+
+def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
+    parser = commands.add_parser("report", help="one HTML file, readable offline, from other commands' files")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of run, compare, tune or bench")
+    parser.add_argument("--out", type=Path, required=True, metavar="OUT.html", help="where to write")
+    parser.add_argument("--title", default="KV caching of a masked diffusion language model")
+    parser.set_defaults(command=command)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    results = read_results(arguments.files)
+    parsing.check_writable(arguments.out)
+    arguments.out.write_text(render(results, arguments.title), encoding="utf-8")
+    print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB, opens without a network)")
+    return 0

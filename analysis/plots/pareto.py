@@ -1,0 +1,57 @@
+"""Figure of what settings cost against what they lose."""
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from analysis.plots.theme import apply_theme, empty_figure, look
+from analysis.tuning import Candidate, Tuning
+
+TITLE = "Cost and loss of settings"
+
+
+def pareto_figure(tuning: Tuning, dark: bool = False) -> go.Figure:
+    """Every candidate; the front of those measured on all prompts as a line, the budget dashed."""
+    if not tuning.candidates:
+        return empty_figure(TITLE, "no setting measured yet", dark)
+    colours, goal = look(dark), tuning.goal
+    most = max(candidate.prompts for candidate in tuning.candidates)
+    figure = go.Figure()
+    groups = (
+        ("given up early", [c for c in tuning.candidates if c.prompts < most], colours.faint, 7),
+        (f"on {most} prompts", [c for c in tuning.candidates if c.prompts == most], colours.partial, 9),
+    )
+    for name, candidates, colour, size in groups:
+        _add(figure, candidates, name, {"color": colour, "size": size}, "markers")
+    line = {"color": colours.full, "width": 1.5}
+    _add(figure, tuning.front, "front", {"color": colours.full, "size": 9}, "lines+markers", line)
+    figure.add_hline(
+        y=goal.budget,
+        line={"color": colours.warning, "dash": "dash"},
+        annotation_text=f"budget {goal.budget:.0%}",
+    )
+    apply_theme(figure, TITLE, f"{goal.objective}, share of no cache", f"{goal.keep} lost", dark)
+    figure.update_xaxes(tickformat=".0%", rangemode="tozero")
+    figure.update_yaxes(tickformat=".0%")
+    return figure
+
+
+def _add(
+    figure: go.Figure,
+    candidates: Sequence[Candidate],
+    name: str,
+    marker: dict[str, object],
+    mode: str,
+    line: dict[str, object] | None = None,
+) -> None:
+    if candidates:
+        figure.add_scatter(
+            x=[candidate.cost for candidate in candidates],
+            y=[candidate.loss for candidate in candidates],
+            text=[f"{candidate.setting.label}, n = {candidate.prompts}" for candidate in candidates],
+            mode=mode,
+            marker=marker,
+            line=line,
+            name=name,
+            hovertemplate="%{text}<br>cost %{x:.1%}, lost %{y:.1%}<extra></extra>",
+        )

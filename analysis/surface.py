@@ -1,0 +1,52 @@
+"""Surface: cost and loss over two settings, such as tau and k."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.tuning import Candidate
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Candidates on a grid: cost, loss float [Y, X] and prompts int [Y, X]; NaN and 0 where none was.
+
+    x, y: the values of the settings x_name and y_name, rising; values are numbers or text.
+    """
+
+    x_name: str
+    y_name: str
+    x: tuple[Any, ...]
+    y: tuple[Any, ...]
+    cost: np.ndarray
+    loss: np.ndarray
+    prompts: np.ndarray
+
+
+def surface(candidates: Sequence[Candidate]) -> Surface:
+    """Arrange candidates by the two settings that vary. Raises ValueError where not exactly two do."""
+    settings = [{**c.setting.config, **c.setting.generation} for c in candidates]
+    names = list(dict.fromkeys(name for setting in settings for name in setting))
+    varied = [name for name in names if len({str(setting.get(name)) for setting in settings}) > 1]
+    if len(varied) != 2:
+        raise ValueError(f"settings vary in {', '.join(varied) or 'nothing'}; a map needs exactly two")
+    x_name, y_name = varied
+    x, y = (_sorted([setting.get(name) for setting in settings]) for name in varied)
+    cost, loss = np.full((2, len(y), len(x)), np.nan)
+    prompts = np.zeros((len(y), len(x)), int)
+    for candidate, setting in zip(candidates, settings, strict=True):
+        at = y.index(setting.get(y_name)), x.index(setting.get(x_name))
+        cost[at], loss[at], prompts[at] = candidate.cost, candidate.loss, candidate.prompts
+    return Surface(x_name, y_name, x, y, cost, loss, prompts)
+
+
+def _sorted(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Different values, numbers before words."""
+
+    def key(value: Any) -> tuple[bool, float, str]:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return not number, float(value) if number else 0.0, str(value)
+
+    return tuple(sorted(dict.fromkeys(values), key=key))
