@@ -1,5 +1,6 @@
 """Cards: the figures of a run's lanes, what each means, and what all of them are of."""
 
+from pathlib import PurePath
 from typing import Any
 
 from analysis.trace import Trace
@@ -48,13 +49,21 @@ def about(record: RunRecord, example: bool = False) -> str:
     threads = f", {trace.model['num_threads']} threads" if "num_threads" in trace.model else ""
     parts = [
         "recorded example" if example else "one run each" if len(record.lanes) > 1 else "one run",
-        f"model {trace.model['ref']}, {trace.model['dtype']} on {trace.model['device']}{threads}",
+        f"{model_text(trace)}{threads}",
         f"prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens, batch {trace.batch_size}",
         rule_text(trace),
     ]
     if record.speeds:
-        parts.append(f"speeds: median of {record.speeds.repeats} runs after a warm-up")
+        runs = record.speeds.repeats
+        parts.append(f"speeds: median of {runs} runs after a warm-up" if runs > 1 else "speeds: one run each")
     return " · ".join(parts)
+
+
+def model_text(trace: Trace) -> str:
+    """The model by name, with its dtype and device; of a local folder only its own name."""
+    ref = str(trace.model["ref"])
+    name = PurePath(ref).name if ref.startswith(("/", ".", "~")) else ref
+    return f"model {name}, {trace.model['dtype']} on {trace.model['device']}"
 
 
 def rule_text(trace: Trace) -> str:
@@ -79,13 +88,15 @@ def _numbers(record: RunRecord, index: int, trace: Trace, example: bool) -> list
     measured = record.speeds
     if measured and index < len(measured.lanes):
         speed = measured.lanes[index]
-    gains = [None, None]
+    gains: list[float | None] = [None, None]
     if measured and index < len(measured.lanes):
         gains = [measured.lanes[index] / measured.vanilla, measured.lanes[index] / measured.parallel]
     action = None if example else "measure"
     return [
         _number("recompute ratio", None if ratio is None else f"{100 * ratio:.1f}", "%"),
-        _number("steps", str(steps), note=f"{full} full · {per_step:.1f} tokens a step" if per_step else None),
+        _number(
+            "steps", str(steps), note=f"{full} full · {per_step:.1f} tokens a step" if per_step else None
+        ),
         _number("tokens/s", None if speed is None else f"{speed:.0f}"),
         _number("vs one token a step", _times(gains[0]), "×", action=action),
         _number("vs no cache", _times(gains[1]), "×", action=action),

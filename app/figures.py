@@ -13,7 +13,7 @@ from analysis.plots.scatter import coefficient_text
 from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.volatility import volatility
-from app.cards import about, rule_text
+from app.cards import about, model_text, rule_text
 from app.runs import RunRecord
 
 MIN_PAIRS = 3
@@ -35,7 +35,7 @@ VOLATILITY_HOW = (
 )
 
 
-def panel(
+def plot_value(
     title: str,
     how: str,
     about: str,
@@ -44,7 +44,7 @@ def panel(
     link: dict[str, Any] | None = None,
     empty: str = "",
 ) -> str:
-    """A PlotPanel's value as JSON text. variants: from `variant`, one on show at a time.
+    """A plot panel's value as JSON text. variants: from `variant`, one on show at a time.
 
     link: what a point stands for: {"kind": "step" or "position", "axis": "x"} or, with the index of the
     customdata that tells it, {"kind", "custom"}; "seek": a click goes to that step.
@@ -62,7 +62,7 @@ def panel(
 
 
 def variant(figure: go.Figure, label: str = "", headline: Sequence[str] = ()) -> dict[str, Any]:
-    """A figure of a panel, its name among the others and what it comes down to."""
+    """A figure of a plot panel, its name among the others and what it comes down to."""
     content = figure.to_plotly_json()
     content["layout"].pop("template", None)
     return {"label": label, "headline": list(headline), "figure": content}
@@ -76,13 +76,17 @@ def timeline_panel(record: RunRecord, example: bool = False) -> str:
         if lane.trace is not None and lane.trace.steps
     ]
     link = {"kind": "step", "axis": "x", "seek": True}
-    return panel("Recompute timeline", TIMELINE_HOW, about(record, example), 300, variants, link, "no step yet")
+    return plot_value(
+        "Recompute timeline", TIMELINE_HOW, about(record, example), 300, variants, link, "no step yet"
+    )
 
 
 def _triggers(trace: Trace) -> str:
     totals = trace.totals
     ratio = totals["recompute_ratio"] or 0
-    return f"{totals['full_steps']} of {totals['steps']} steps full, {100 * ratio:.1f} % of all rows recomputed"
+    return (
+        f"{totals['full_steps']} of {totals['steps']} steps full, {100 * ratio:.1f} % of all rows recomputed"
+    )
 
 
 def observed(record: RunRecord) -> str:
@@ -93,7 +97,7 @@ def observed(record: RunRecord) -> str:
     one = trace.num_committed.max(initial=0) <= 1
     return (
         f"Not of the run above: a run of its own, {OBSERVED_WITH[bool(one)]} · {len(trace.steps)} steps · "
-        f"model {trace.model['ref']}, {trace.model['dtype']} on {trace.model['device']} · "
+        f"{model_text(trace)} · "
         f"prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens · {rule_text(trace)}"
     )
 
@@ -103,7 +107,7 @@ def scatter_panel(record: RunRecord) -> str:
     title, trace = "Entropy against drift", record.observation
     link = {"kind": "step", "custom": 0}
     if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return panel(title, SCATTER_HOW, "", 340, (), link, "drift was not watched in this run")
+        return plot_value(title, SCATTER_HOW, "", 340, (), link, "drift was not watched in this run")
     pairs = drift_pairs([trace])
     ranked = correlate(pairs, ["max_entropy"])
     headline = [coefficient_text("Spearman", ranked.plain["max_entropy"])]
@@ -112,14 +116,14 @@ def scatter_panel(record: RunRecord) -> str:
     else:
         headline.append("every step committed as many, so that number explains nothing here")
     figure = scatter_figure(pairs, ranked, threshold=_threshold(record))
-    return panel(title, SCATTER_HOW, observed(record), 340, [variant(figure, "", headline)], link)
+    return plot_value(title, SCATTER_HOW, observed(record), 340, [variant(figure, "", headline)], link)
 
 
 def volatility_panel(record: RunRecord) -> str:
     """Drift of a token by its age from the observation, k marked where a lane has one."""
     title, trace = "Volatility after unmasking", record.observation
     if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return panel(title, VOLATILITY_HOW, "", 340, (), None, "drift was not watched in this run")
+        return plot_value(title, VOLATILITY_HOW, "", 340, (), None, "drift was not watched in this run")
     measured = volatility([trace])
     recent = _setting(record, "recent")
     k = None if recent is None else int(recent)
@@ -128,7 +132,7 @@ def volatility_panel(record: RunRecord) -> str:
         "no plateau within this run" if settled is None else f"settles after {settled} steps",
     ]
     figure = volatility_figure(measured, k, float(trace.num_committed.mean()))
-    return panel(title, VOLATILITY_HOW, observed(record), 340, [variant(figure, "", headline)])
+    return plot_value(title, VOLATILITY_HOW, observed(record), 340, [variant(figure, "", headline)])
 
 
 def _threshold(record: RunRecord) -> float | None:

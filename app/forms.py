@@ -88,7 +88,7 @@ def defaults(config: type) -> dict[str, Any]:
 
 def entered(value: Any) -> Any:
     """How one would enter a value: numbers as short text, inf and none as words, bools as they are."""
-    if isinstance(value, bool) or isinstance(value, str):
+    if isinstance(value, bool | str):
         return value
     if value is None:
         return "none"

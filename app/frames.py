@@ -59,7 +59,7 @@ def lane_head(label: str, trace: Trace) -> dict[str, Any]:
 
 
 def step_record(step: Step, trace: Trace, token_text: TokenText) -> dict[str, Any]:
-    """One step: s(tep), f(ull), w(hy), c(ommitted), r(efreshed runs of canvas positions), e(ntropy), t(ime)."""
+    """One step: s(tep), f(ull), w(hy), c(ommitted), r(efreshed canvas positions), e(ntropy), t(ime)."""
     runs, _ = run_lengths(step.refreshed)
     ends = set(trace.model["eos_token_ids"])
     committed = [

@@ -34,65 +34,21 @@ def head() -> str:
     return "\n".join(tags)
 
 
-class Panel(gr.HTML):
-    """A panel drawn by the script `kind`; `value` is JSON text, `spec` plain data it never changes."""
+def panel(kind: str, value: Any = None, *, elem_id: str, spec: Any = None) -> gr.HTML:
+    """A panel drawn by the script registered as `kind`.
 
-    kind = ""
-
-    def __init__(self, value: Any = None, *, elem_id: str, spec: Any = None, **options: Any) -> None:
-        super().__init__(
-            value=json.dumps(value),
-            html_template=f'<div data-panel="{self.kind}"></div>',
-            js_on_load=f"Scope.mount('{self.kind}', element, props, watch, trigger);",
-            head=head(),
-            apply_default_css=False,
-            elem_id=elem_id,
-            elem_classes=["es-panel", f"es-panel-{self.kind}"],
-            spec=spec,
-            **options,
-        )
-
-    def get_block_name(self) -> str:
-        return "html"
-
-
-class TokenGrid(Panel):
-    """Tokens of one to four runs; takes frames (see app.frames)."""
-
-    kind = "grid"
-
-
-class PlotPanel(Panel):
-    """A plotly figure with its reading; takes what app.figures makes."""
-
-    kind = "plot"
-
-
-class Cards(Panel):
-    """Figures of each run; takes what app.cards makes; a click on one brings {"action": ...}."""
-
-    kind = "cards"
-
-
-class StatusLine(Panel):
-    """One line that starts with running, done, stopped or error; takes {"text": ...}."""
-
-    kind = "status"
-
-
-class SettingsForm(Panel):
-    """Inputs for a dataclass's fields; its value is {"name": entered}."""
-
-    kind = "settings"
-
-
-class PolicyForm(Panel):
-    """Settings of the chosen policy; its value is {"policy": name, "config": {"name": entered}}."""
-
-    kind = "policy"
-
-
-class LaneEditor(Panel):
-    """Further policies to compare with; its value is a list of the policy form's values."""
-
-    kind = "lanes"
+    value: plain data, or JSON text of it; spec: plain data the panel needs and never changes. Kinds and
+    what they take: `grid` app.frames, `plot` app.figures, `cards` app.cards, `status` {"text": ...},
+    `settings` {"field": entry}, `policy` {"policy", "config"}, `lanes` a list of those.
+    """
+    # Not a subclass: Gradio writes a .pyi file beside every subclass of its components.
+    return gr.HTML(
+        value=value if isinstance(value, str) else json.dumps(value),
+        html_template=f'<div data-panel="{kind}"></div>',
+        js_on_load=f"Scope.mount('{kind}', element, props, watch, trigger);",
+        head=head(),
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["es-panel", f"es-panel-{kind}"],
+        spec=spec,
+    )

@@ -37,8 +37,9 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
     decoded: the last moment then says `stopped`. Raises ValueError for input that can't run.
     """
     try:
-        yield from _wait(ticket)
-        if not ticket.stopped:
+        yield Moment("running", "running: starting")
+        yield from wait_for_turn(ticket)
+        if not ticket.is_stopped():
             if not workshop.loaded:
                 yield Moment("running", f"running: loading the model {workshop.ref}")
             model = workshop.model()
@@ -49,9 +50,10 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
         ticket.leave()
 
 
-def _wait(ticket: Ticket) -> Iterator[Moment]:
+def wait_for_turn(ticket: Ticket) -> Iterator[Moment]:
+    """Tell the place in the line until it is 0 or the visitor stops."""
     place = None
-    while not ticket.wait(WAIT_SECONDS) and not ticket.stopped:
+    while not ticket.wait(WAIT_SECONDS) and not ticket.is_stopped():
         if ticket.place != place:
             place = ticket.place
             ahead = "one visitor" if place == 1 else f"{place} visitors"
@@ -61,7 +63,7 @@ def _wait(ticket: Ticket) -> Iterator[Moment]:
 def _lanes(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job = record.job
     for index, lane in enumerate(record.lanes):
-        if ticket.stopped:
+        if ticket.is_stopped():
             return
         recorder = TraceRecorder(decode=lambda ids: model.decode(ids) or "")
         which = f" ({index + 1} of {len(record.lanes)})" if len(record.lanes) > 1 else ""
@@ -75,15 +77,15 @@ def _lanes(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[
                 tokens = f"{decoded} of {trace.gen_length} tokens"
                 text = f"running: {lane.label}{which}, step {step}, {tokens}"
                 yield Moment("running", text, grid=True, figures=True)
-            if ticket.stopped:
+            if ticket.is_stopped():
                 break
-        lane.state = "stopped" if ticket.stopped and lane.trace and not lane.trace.complete else "done"
+        lane.state = "stopped" if ticket.is_stopped() and lane.trace and not lane.trace.complete else "done"
         yield Moment("running", text, grid=True, figures=True, flush=True)
 
 
 def _observation(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job = record.job
-    if job.observe == "off" or ticket.stopped:
+    if job.observe == "off" or ticket.is_stopped():
         return
     one = job.observe == "one"
     rule = "one token a step" if one else "the run's own rule"
@@ -91,16 +93,17 @@ def _observation(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Ite
         record.observation = trace
         text = f"running: watching drift without a cache ({rule}), step {len(trace.steps)}"
         yield Moment("running", text, observation=True)
-        if ticket.stopped:
+        if ticket.is_stopped():
             return
 
 
 def _end(record: RunRecord, ticket: Ticket) -> Moment:
     kept = record.traces
     steps = sum(len(trace.steps) for trace in kept)
-    if ticket.stopped:
+    if ticket.is_stopped():
         tokens = sum(int(trace.num_committed.sum()) for trace in kept)
-        text = f"stopped: {tokens} tokens decoded in {steps} steps are kept" if kept else "stopped: left the line"
+        text = f"stopped: {tokens} tokens decoded in {steps} steps are kept"
+        text = text if kept else "stopped: left the line"
         return Moment("stopped", text, grid=True, figures=True, observation=True, last=True)
     seconds = sum(float(trace.totals["seconds"] or 0) for trace in kept)
     full = sum(int(trace.totals["full_steps"] or 0) for trace in kept)

@@ -12,8 +12,7 @@ class Ticket:
         self._turns = turns
         self._stopped = threading.Event()
 
-    @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether the visitor wants no more of it; to be looked at between steps."""
         return self._stopped.is_set()
 
@@ -63,7 +62,7 @@ class Turns:
 
     def wait(self, ticket: Ticket, seconds: float) -> bool:
         def ready() -> bool:
-            return self._line[0] is ticket or ticket.stopped
+            return self._line[0] is ticket or ticket.is_stopped()
 
         with self._changed:
             self._changed.wait_for(ready, seconds)

@@ -1,0 +1,150 @@
+"""Fixtures of the browser tests: the real app on the embedded model, Chromium, pages that must stay quiet."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[3]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+HOW_TO_GET_ONE = "no Chrome or Chromium found: `apt-get install chromium`, or put one of your own on the PATH"
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+START_SECONDS = 120
+# Far more than a quiet machine needs: a busy one must not fail a test.
+PATIENCE = 120
+WIDTHS = {"desktop": (1440, 900), "phone": (390, 844)}
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def chrome() -> str:
+    """Path of a browser; without one the tests are skipped, or fail where REQUIRE_BROWSER=1."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        if os.environ.get("REQUIRE_BROWSER") == "1":
+            pytest.fail(HOW_TO_GET_ONE)
+        pytest.skip(HOW_TO_GET_ONE)
+    return found
+
+
+@pytest.fixture(scope="session")
+def address(chrome: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of `python app.py`, or of the server in APP_ADDRESS; its log must hold no traceback."""
+    given = os.environ.get("APP_ADDRESS")
+    if given:
+        yield given.rstrip("/")
+        return
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "GRADIO_SERVER_NAME": "127.0.0.1",
+        "GRADIO_SERVER_PORT": str(port),
+        "GRADIO_TEMP_DIR": str(folder),
+        "GRADIO_SSR_MODE": "False",
+        "HF_HUB_OFFLINE": "1",
+    }
+    log = folder / "log.txt"
+    with log.open("w") as sink:
+        server = subprocess.Popen(
+            [sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=sink, stderr=subprocess.STDOUT
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until_up(url, server, log)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+    assert "Traceback" not in log.read_text(), log.read_text()[-3000:]
+
+
+def wait_until_up(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        assert server.poll() is None, f"the app ended while starting:\n{log.read_text()[-3000:]}"
+        try:
+            with urllib.request.urlopen(f"{url}/config", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.25)
+    raise AssertionError(f"the app was not up after {START_SECONDS} s:\n{log.read_text()[-3000:]}")
+
+
+@pytest.fixture(scope="session")
+def browser(chrome: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chrome, args=list(FLAGS))
+        yield running
+        running.close()
+
+
+def watch(page: Page, address: str, problems: list[str]) -> None:
+    """Collect what a page should never do."""
+
+    def spoken(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(f"console: {message.text}")
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith((address, "data:", "blob:")):
+            problems.append(f"foreign request: {request.url}")
+
+    page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
+    page.on("console", spoken)
+    page.on("request", asked)
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Open]:
+    """Opens the page, as in open_page("phone", dark=True); it must raise no error and ask nobody else."""
+    problems: list[str] = []
+    contexts = []
+
+    def start(width: str = "desktop", dark: bool = False, query: str = "", calm: bool = False) -> Page:
+        across, down = WIDTHS[width]
+        context = browser.new_context(
+            viewport={"width": across, "height": down},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce" if calm else "no-preference",
+            accept_downloads=True,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
+        page.on("console", lambda m: problems.append(f"console: {m.text}") if m.type == "error" else None)
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith((address, "data:", "blob:")) else problems.append(r.url),
+        )
+        page.goto(f"{address}/?__theme={'dark' if dark else 'light'}&{query}", wait_until="domcontentloaded")
+        page.wait_for_selector("#run")
+        for panel in ("grid", "timeline", "scatter", "volatility", "status"):
+            page.wait_for_selector(f"#{panel}[data-ready]")
+        return page
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert problems == []

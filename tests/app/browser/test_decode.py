@@ -1,0 +1,233 @@
+"""The decode tab in a real browser, on the real app with the embedded model."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.browser.conftest import PATIENCE, Open
+
+LONG = {"gen_length": "256", "unmask": "quota"}
+
+
+def status(page: Page) -> str:
+    return page.inner_text("#status").strip()
+
+
+def wait_for(page: Page, state: str) -> None:
+    page.wait_for_selector(f'#status[data-state="{state}"]')
+
+
+def set_generation(page: Page, **settings: str) -> None:
+    fold = page.locator("#generation-fold")
+    if not page.locator("#generation [data-name=gen_length]").is_visible():
+        fold.get_by_role("button").first.click()
+    for name, value in settings.items():
+        entry = page.locator(f"#generation [data-name={name}]")
+        if entry.evaluate("element => element.tagName") == "SELECT":
+            entry.select_option(value)
+        else:
+            entry.fill(value)
+
+
+def choose_policy(page: Page, name: str) -> None:
+    page.click("#policy input")
+    page.get_by_role("option", name=name, exact=True).click()
+    page.wait_for_function(
+        "name => document.querySelector('#policy-settings').dataset.policy === name", arg=name
+    )
+
+
+def settled(page: Page) -> None:
+    page.wait_for_selector('#grid[data-settled="yes"]')
+
+
+def test_recorded_example_fills_the_page_before_the_first_run(open_page: Open) -> None:
+    page = open_page()
+    expect(page.locator("#grid").get_by_text("recorded example")).to_be_visible()
+    assert "def" in page.inner_text("#grid")
+    assert page.locator("#grid .c.m").count() <= 2  # the legend's own
+    assert "recorded example" in page.inner_text("#cards")
+    assert len(page.evaluate("document.querySelector('#scatter .js-plotly-plot').data[0].customdata")) > 50
+
+
+def test_run_shows_tokens_as_they_appear_then_figures(open_page: Open) -> None:
+    page = open_page()
+    page.evaluate(
+        """() => {
+            window.masks = [];
+            const count = () => window.masks.push(document.querySelectorAll('#grid .es-cells .c.m').length);
+            new MutationObserver(count).observe(document.querySelector('#grid'),
+                {subtree: true, childList: true, attributes: true, attributeFilter: ['data-ready']});
+        }"""
+    )
+    page.click("#run")
+    wait_for(page, "running")
+    wait_for(page, "done")
+    settled(page)
+    masks = page.evaluate("window.masks")
+    assert len(set(masks)) > 5, "tokens should appear bit by bit"
+    assert masks[-1] == 0
+    assert not page.locator("#grid").get_by_text("recorded example").is_visible()
+    assert re.match(r"done: \d+ steps, \d+ of them full", status(page))
+    assert "def" in page.inner_text("#grid .es-text")
+    points = page.evaluate("document.querySelector('#scatter .js-plotly-plot').data[0].customdata.length")
+    assert points == 127
+    assert "Spearman" in page.inner_text("#scatter")
+    assert "one token a step, no cache" in page.inner_text("#scatter")
+    names = page.evaluate(
+        "document.querySelector('#volatility .js-plotly-plot').layout.annotations.map(a => a.text)"
+    )
+    assert "k = 64" in names
+
+
+def test_stop_in_mid_run_keeps_what_was_decoded_and_the_next_run_works(open_page: Open) -> None:
+    page = open_page()
+    set_generation(page, **LONG)
+    page.click("#run")
+    page.wait_for_function("/step [5-9]|step \\\\d\\\\d/.test(document.querySelector('#status').innerText)")
+    page.click("#stop")
+    wait_for(page, "stopped")
+    settled(page)
+    kept = int(re.search(r"stopped: (\d+) tokens", status(page))[1])
+    assert 3 < kept < 200
+    cells = page.locator("#grid .es-cells .c")
+    assert cells.count() == 256
+    assert page.locator("#grid .es-cells .c.m").count() == 256 - kept
+    page.wait_for_timeout(600)
+    assert page.locator("#grid .es-cells .c.m").count() == 256 - kept, "a late frame was drawn"
+    set_generation(page, gen_length="64", unmask="threshold")
+    page.click("#run")
+    wait_for(page, "done")
+    settled(page)
+    assert page.locator("#grid .es-cells .c").count() == 64
+    assert page.locator("#grid .es-cells .c.m").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("gen_length", "100", "block_length is 32; allowed: a divisor of gen_length 100"),
+        ("entropy_threshold", "abc", "entropy_threshold is 'abc'"),
+    ],
+)
+def test_wrong_setting_is_one_sentence_at_its_field(
+    open_page: Open, name: str, value: str, sentence: str
+) -> None:
+    page = open_page(calm=True)
+    if name == "gen_length":
+        set_generation(page, **{name: value})
+    else:
+        page.fill(f"#policy-settings [data-name={name}]", value)
+    page.click("#run")
+    wait_for(page, "error")
+    assert status(page).startswith("error: ")
+    assert sentence in status(page)
+    blamed = sentence.split(" ")[0]
+    expect(page.locator(f"[data-name={blamed}]").first).to_have_attribute("aria-invalid", "true")
+    if name == "gen_length":
+        set_generation(page, gen_length="32")
+    else:
+        page.fill(f"#policy-settings [data-name={name}]", "0.5")
+    page.click("#run")
+    wait_for(page, "done")
+
+
+def test_empty_and_far_too_long_prompts_are_refused_and_the_page_stays_usable(open_page: Open) -> None:
+    page = open_page(calm=True)
+    for prompt, sentence in (("", "prompt is empty"), ("keep " * 900, "over the model's context of 512")):
+        page.fill("#prompt textarea", prompt)
+        page.click("#run")
+        page.wait_for_function(
+            "text => document.querySelector('#status').innerText.includes(text)", arg=sentence
+        )
+        assert status(page).startswith("error: ")
+    page.get_by_role("button", name="list").click()
+    page.wait_for_function("document.querySelector('#prompt textarea').value.length > 10")
+    set_generation(page, gen_length="32")
+    page.click("#run")
+    wait_for(page, "done")
+
+
+def test_another_policy_brings_its_own_form_and_run(open_page: Open) -> None:
+    page = open_page(calm=True)
+    choose_policy(page, "dual")
+    assert page.locator("#policy-settings [data-name=entropy_threshold]").count() == 0
+    set_generation(page, gen_length="32")
+    page.locator("#observe").get_by_text("not at all").click()
+    page.click("#run")
+    wait_for(page, "done")
+    assert "dual" in page.inner_text("#cards")
+    assert "drift was not watched" in page.inner_text("#scatter")
+
+
+def test_scrubber_replays_by_keyboard(open_page: Open) -> None:
+    page = open_page(calm=True)
+    steps = int(page.get_attribute("#grid", "data-shown"))
+    slider = page.locator("#grid input[type=range]")
+    slider.focus()
+    slider.press("Home")
+    page.wait_for_selector('#grid[data-shown="0"]')
+    assert page.locator("#grid .es-cells .c.m").count() == 128
+    for _ in range(3):
+        slider.press("ArrowRight")
+    page.wait_for_selector('#grid[data-shown="3"]')
+    assert 0 < page.locator("#grid .es-cells .c.m").count() < 128
+    assert page.locator("#timeline .es-cursor").is_visible()
+    slider.press("End")
+    page.wait_for_selector(f'#grid[data-shown="{steps}"]')
+    slider.press("Space")
+    page.wait_for_selector('#grid[data-settled="no"]')
+
+
+def test_pointing_at_a_token_tells_its_facts_and_a_click_pins_until_escape(open_page: Open) -> None:
+    page = open_page(calm=True)
+    cell = page.locator("#grid .es-cells .c").nth(5)
+    cell.hover()
+    expect(page.locator("#grid .es-tip")).to_contain_text("position 5")
+    tip = page.inner_text("#grid .es-tip")
+    assert "confidence" in tip
+    assert "K/V" in tip
+    cell.click()
+    page.mouse.move(5, 5)
+    page.wait_for_selector("#grid .c.pin")
+    assert page.inner_text("#grid .es-tip").startswith("position 5")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#grid .c.pin", state="detached")
+
+
+def test_cells_keep_their_place_while_tokens_appear(open_page: Open) -> None:
+    page = open_page(calm=True)
+    slider = page.locator("#grid input[type=range]")
+    places = """() => JSON.stringify(
+        [...document.querySelectorAll('#grid .es-cells .c, #grid .es-player, #timeline')]
+            .map((element) => [element.offsetLeft, element.getBoundingClientRect().top + window.scrollY]))"""
+    seen = set()
+    for key, shown in (("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowRight", 3)):
+        slider.press(key)
+        page.wait_for_selector(f'#grid[data-shown="{shown}"]')
+        seen.add(page.evaluate(places))
+    assert len(seen) == 1
+
+
+def test_speedups_are_measured_on_demand(open_page: Open) -> None:
+    page = open_page(calm=True)
+    set_generation(page, gen_length="32")
+    page.locator("#observe").get_by_text("not at all").click()
+    page.click("#run")
+    wait_for(page, "done")
+    page.get_by_role("button", name="measure vs no cache").click()
+    expect(page.locator("#status")).to_contain_text("speeds measured", timeout=PATIENCE * 1000)
+    assert page.get_by_role("button", name="measure vs no cache").count() == 0
+    assert "median of 3 runs after a warm-up" in page.inner_text("#cards")
+    assert len(re.findall(r"\d[\d.]*×", page.inner_text("#cards"))) == 2
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_phone_shows_everything_without_scrolling_sideways(open_page: Open, dark: bool) -> None:
+    page = open_page("phone", dark=dark, calm=True)
+    set_generation(page, gen_length="32")
+    page.click("#run")
+    wait_for(page, "done")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.body.classList.contains('dark')") is dark

@@ -1,0 +1,147 @@
+"""Frames: deltas add up to the whole, orders grow, and a run's own words stay plain data."""
+
+import json
+from collections.abc import Callable
+
+from app.cards import cards
+from app.figures import scatter_panel, timeline_panel, volatility_panel
+from app.frames import FrameFeed
+from app.job import Job
+from app.pacing import Pace
+from app.perform import perform
+from app.runs import RunRecord, RunStore, Speeds
+from app.screen import Parts, Screen
+from app.workshop import Workshop
+
+Make = Callable[..., Job]
+
+
+def run(workshop: Workshop, job: Job) -> RunRecord:
+    record = workshop.runs.new(job)
+    for _ in perform(workshop, record, workshop.turns.join("me")):
+        pass
+    return record
+
+
+def test_deltas_add_up_to_the_whole(workshop: Workshop, job: Make) -> None:
+    record = workshop.runs.new(job("entropy", "none"))
+    feed = FrameFeed(record, workshop.token_text)
+    steps: dict[int, list] = {0: [], 1: []}
+    heads = {}
+    for moment in perform(workshop, record, workshop.turns.join("me")):
+        for part in feed.frame(moment.state)["lanes"]:
+            steps[part["lane"]] += part["steps"]
+            heads.setdefault(part["lane"], part.get("head"))
+    whole = feed.frame("done", whole=True)
+    for part in whole["lanes"]:
+        assert part["steps"] == steps[part["lane"]]
+        assert part["head"] == heads[part["lane"]]
+
+
+def test_only_the_first_frame_starts_and_later_runs_have_larger_orders(workshop: Workshop, job: Make) -> None:
+    first, second = run(workshop, job("none")), run(workshop, job("none"))
+    feed = FrameFeed(first, workshop.token_text)
+    assert [feed.frame("running")["starts"] for _ in range(3)] == [True, False, False]
+    assert second.order > first.order > 0
+
+
+def test_refreshed_runs_hold_the_rows_of_the_trace(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("dual"))
+    frame = FrameFeed(record, workshop.token_text).frame("done", whole=True)
+    for step, sent in zip(record.traces[0].steps, frame["lanes"][0]["steps"], strict=True):
+        assert sum(count for _, count in sent["r"]) == step.num_refreshed
+
+
+def test_cards_say_not_measured_until_measured(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("entropy"))
+    numbers = {entry["label"]: entry for entry in cards(record)["lanes"][0]["numbers"]}
+    assert numbers["vs no cache"]["value"] is None
+    assert numbers["vs no cache"]["action"] == "measure"
+    ratio = 100 * record.traces[0].totals["recompute_ratio"]
+    assert numbers["recompute ratio"]["value"] == f"{ratio:.1f}"
+    record.speeds = Speeds((300.0,), vanilla=20.0, parallel=150.0, repeats=3)
+    numbers = {entry["label"]: entry for entry in cards(record)["lanes"][0]["numbers"]}
+    assert (numbers["vs one token a step"]["value"], numbers["vs no cache"]["value"]) == ("15.0", "2.00")
+    assert "median of 3" in cards(record)["about"]
+
+
+def test_agreement_is_with_the_run_without_a_cache(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("dual", "none"))
+    dual, none = record.traces
+    same = sum(a == b for a, b in zip(dual.tokens, none.tokens, strict=True)) / 16
+    labels = [{e["label"]: e["value"] for e in lane["numbers"]} for lane in cards(record)["lanes"]]
+    assert labels[0]["agreement"] == f"{100 * same:.1f} %"
+    assert labels[1]["agreement"] == "100.0 %"
+
+
+def test_every_figure_says_how_to_read_it_and_what_it_is_of(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("entropy", observe="one"))
+    for make in (timeline_panel, scatter_panel, volatility_panel):
+        value = json.loads(make(record))
+        assert value["variants"][0]["figure"]["data"]
+        assert value["how"].endswith(".")
+        for fact in ("model llada", "float32 on cpu", "3 + 16 tokens", "blocks of 8"):
+            assert fact in value["about"], (make.__name__, fact)
+    assert "no cache" in json.loads(scatter_panel(record))["about"]
+
+
+def test_figures_of_a_run_that_was_not_watched_say_so(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("entropy", observe="off"))
+    for make in (scatter_panel, volatility_panel):
+        value = json.loads(make(record))
+        assert value["variants"] == []
+        assert "not watched" in value["empty"]
+
+
+def test_slow_parts_are_not_starved_and_the_last_moment_brings_everything(
+    workshop: Workshop, job: Make
+) -> None:
+    record = workshop.runs.new(job("none", observe="one"))
+    parts = Parts(*(f"part {index}" for index in range(7)))
+    screen = Screen(record, workshop.token_text, parts)
+    updates = [screen.updates(m) for m in perform(workshop, record, workshop.turns.join("me"))]
+    assert set(updates[-1]) == set(vars(parts).values())
+    assert json.loads(updates[-1][parts.grid])["whole"]
+    # Once at the first step, once more as the lane ends: nothing waits for the observation to be over.
+    timeline = [update for update in updates[:-1] if parts.timeline in update]
+    assert len(timeline) >= 2
+    assert "Recompute" in timeline[-1][parts.timeline]
+
+
+def test_pace_lets_through_no_more_than_its_rate_and_skips_nothing_at_rest() -> None:
+    now = [0.0]
+    pace = Pace(2.0, clock=lambda: now[0])
+    passed = 0
+    for _ in range(100):
+        passed += pace.due()
+        now[0] += 0.02
+    assert passed == 4
+    now[0] += 10
+    assert pace.due()
+
+
+def test_what_is_slow_to_draw_is_drawn_less_often() -> None:
+    now = [0.0]
+    pace = Pace(2.0, clock=lambda: now[0])
+    drawing = 0.0
+    while now[0] < 100:
+        if pace.due():
+            now[0] += 2
+            drawing += 2
+            pace.took(2)
+        now[0] += 0.01
+    assert 0.18 < drawing / 100 <= 0.22
+
+
+def test_store_is_bounded_by_visitor_and_over_all(job: Make) -> None:
+    store = RunStore(per_visitor=2, max_visitors=3)
+    for visitor in "abcd":
+        for _ in range(5):
+            store.keep(visitor, store.new(job("none")))
+    assert len(store) == 6
+    assert store.of("a") == []
+    newest, older = store.of("d")
+    assert newest.order > older.order
+    assert store.find("d", newest.run_id) is newest
+    store.forget("d")
+    assert store.of("d") == []
