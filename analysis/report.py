@@ -16,6 +16,7 @@ from analysis.cost import cost
 from analysis.diagnose import diagnose
 from analysis.drift import drift
 from analysis.results import Results
+from analysis.staleness import staleness
 from analysis.surface import surface
 from analysis.timeline import timeline
 from analysis.trace import Trace
@@ -72,12 +73,17 @@ def table_html(frame: pd.DataFrame) -> Markup:
 
 def _runs(results: Results) -> Iterable[Section]:
     for label, traces in results.runs.items():
-        line = timeline(traces[0])
+        line, first = timeline(traces[0]), traces[0].steps[:1]
+        stale = [staleness(traces[0])] if first and "flipped" in first[0].measurements else []
         yield Section(
             title=f"Runs of {label}",
             notes=(_described(traces), *diagnose(traces).findings()),
             table=pd.DataFrame([_costs(index, trace) for index, trace in enumerate(traces)]),
-            figures=(plots.timeline_figure(line), plots.recompute_map_figure(line)),
+            figures=(
+                plots.timeline_figure(line),
+                plots.recompute_map_figure(line),
+                *map(plots.staleness_figure, stale),
+            ),
         )
 
 

@@ -57,8 +57,8 @@ def command(arguments: argparse.Namespace) -> int:
         setting.decoding(base)
     every = [*map(reference_of, wanted), *wanted]
     settings = list({setting.label: setting for setting in every}.values())
-    lengths = _numbers("--prompt-lengths", arguments.prompt_lengths)
-    batches = _numbers("--batches", arguments.batches)
+    lengths = numbers_of("--prompt-lengths", arguments.prompt_lengths)
+    batches = numbers_of("--batches", arguments.batches)
     for shape in arguments.shapes:
         parse_shape(shape)
     parsing.check_writable(arguments.json)
@@ -68,7 +68,7 @@ def command(arguments: argparse.Namespace) -> int:
     interrupted = False
     try:
         for shape in arguments.shapes or [None]:
-            model = _model(arguments, shape)
+            model = model_of(arguments, shape)
             machine = machine or environment(model)
             for place in progress(places, model.ref):
                 points.extend(bench(model, base, settings, [place], arguments.repeats))
@@ -82,9 +82,9 @@ def command(arguments: argparse.Namespace) -> int:
     return 1 if interrupted else 0
 
 
-def _model(arguments: argparse.Namespace, shape: str | None) -> LanguageModel:
+def model_of(arguments: argparse.Namespace, shape: str | None) -> LanguageModel:
     if shape is None:
-        return load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+        return loadmodel_of(arguments.model, device=arguments.device, dtype=arguments.dtype)
     cuda = arguments.device.startswith("cuda") or (arguments.device == "auto" and torch.cuda.is_available())
     device = "cuda" if arguments.device == "auto" and cuda else arguments.device.replace("auto", "cpu")
     name = ("bfloat16" if cuda else "float32") if arguments.dtype == "auto" else arguments.dtype
@@ -93,7 +93,7 @@ def _model(arguments: argparse.Namespace, shape: str | None) -> LanguageModel:
     return random_model(shape, torch.device(device), getattr(torch, name))
 
 
-def _numbers(option: str, text: str) -> list[int]:
+def numbers_of(option: str, text: str) -> list[int]:
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:

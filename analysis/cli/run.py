@@ -11,7 +11,9 @@ from analysis.cli.drift_text import drift_lines
 from analysis.cli.progress import progress
 from analysis.cli.text import NOT_MEASURED, figure, percent, settings_text, table
 from analysis.observe import no_cache_trace, observe, one_token_a_step, run_trace
+from analysis.probes import StalenessProbe
 from analysis.prompts import Prompt
+from analysis.staleness import summarise_staleness
 from analysis.trace import Trace
 from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, load_model
 
@@ -44,6 +46,9 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
         const="one-token",
         help="also measure drift without a cache, one token a step (default) or by the run's own rule",
     )
+    parser.add_argument(
+        "--staleness", type=int, metavar="EVERY", help="compare the cache with a full pass every EVERY steps"
+    )
     parser.add_argument("--drift-json", type=Path, metavar="OUT", help="trace file of the drift pass")
     parser.set_defaults(command=command)
 
@@ -52,6 +57,8 @@ def command(arguments: argparse.Namespace) -> int:
     """Check everything first, then run. Returns 1 where the run was interrupted; what there is is kept."""
     generation, policy = parsing.generation_config(arguments), parsing.policy_of(arguments)
     prompts = parsing.prompts_of(arguments)
+    if arguments.staleness is not None:
+        parsing.require_at_least("--staleness", arguments.staleness, 1)
     if arguments.drift_json is not None and arguments.drift is None:
         arguments.drift = "one-token"
     for path in (arguments.json, arguments.drift_json):
@@ -84,7 +91,8 @@ def _measure(
         # The first passes of a process are slower than the rest and would count against whoever is first.
         run_trace(model, prompts[0].content, generation, policy)
     for prompt in progress(prompts, "prompts"):
-        for trace in observe(model, prompt.content, generation, policy):
+        watch = [StalenessProbe(model, arguments.staleness)] if arguments.staleness else []
+        for trace in observe(model, prompt.content, generation, policy, watch):
             results.current = trace
         assert results.current is not None
         results.traces.append(results.current)
@@ -128,6 +136,12 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
         ("the same commit rule without a cache", results.parallel),
     ):
         lines.append(f"speed against {name}: {_speedup(results.traces, baseline)}")
+    if "flipped" in first.steps[0].measurements:
+        stale = summarise_staleness(results.traces)
+        lines.append(
+            f"staleness over {stale.steps} partial steps: K {stale.key:.2g}, V {stale.value:.2g}, hidden "
+            f"{stale.hidden:.2g} from a full pass, which would change {percent(stale.flipped)} of the choices"
+        )
     if results.observed:
         lines += ["", *drift_lines(results.observed)]
     if len(results.traces) == 1 and first.text is not None:

@@ -6,6 +6,7 @@ from analysis.plots.pareto import pareto_figure
 from analysis.plots.recompute_map import recompute_map_figure
 from analysis.plots.scaling import scaling_figure
 from analysis.plots.scatter import scatter_figure
+from analysis.plots.staleness import staleness_figure
 from analysis.plots.sweep_map import sweep_map_figure
 from analysis.plots.timeline import timeline_figure
 from analysis.plots.volatility import volatility_figure
@@ -17,6 +18,7 @@ __all__ = [
     "recompute_map_figure",
     "scaling_figure",
     "scatter_figure",
+    "staleness_figure",
     "sweep_map_figure",
     "timeline_figure",
     "volatility_figure",

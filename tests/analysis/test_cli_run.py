@@ -45,8 +45,9 @@ def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
     prompts, out, drift = tmp_path / "p.jsonl", tmp_path / "out.jsonl", tmp_path / "drift.jsonl"
     lines = [{"prompt_ids": list(ids)} for ids in tiny.PROMPTS] + [{"prompt_ids": [5], "answer": "7"}]
     prompts.write_text("\n".join(map(json.dumps, lines)))
+    watch = ["--staleness", "2"]
     files = ["--prompts", str(prompts), "--json", str(out), "--drift-json", str(drift)]
-    assert main(["run", "--model", folder, *files, "--limit", "2", "--baselines", *SHORT]) == 0
+    assert main(["run", "--model", folder, *files, "--limit", "2", "--baselines", *watch, *SHORT]) == 0
     traces = [Trace.from_json(json.loads(line)) for line in out.read_text().splitlines()]
     assert [trace.prompt_ids for trace in traces] == [tuple(ids) for ids in tiny.PROMPTS[:2]]
     watched = [Trace.from_json(json.loads(line)) for line in drift.read_text().splitlines()]
@@ -54,6 +55,7 @@ def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
     said = capsys.readouterr().out
     assert "times as fast, n = 2" in said
     assert "Spearman" in said
+    assert "staleness over" in said
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,7 @@ def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
         (["run", "--prompt", "a", "--dtype", "float8"], "dtype"),
         (["run", "--prompt", "a", "--json", "/no/such/place/out.json"], "/no/such/place/out.json"),
         (["run", "--prompt", "a", "--speed", "9"], "--speed"),
+        (["run", "--prompt", "a", "--staleness", "0"], "--staleness"),
     ],
 )
 def test_a_usage_error_is_one_clear_line(

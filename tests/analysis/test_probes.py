@@ -8,7 +8,9 @@ from torch import Tensor
 from analysis import TraceRecorder
 from analysis.drift import POSITION_CLASSES, drift
 from analysis.observe import no_cache_trace, run_trace
+from analysis.plots import staleness_figure
 from analysis.probes import StalenessProbe, ValueDriftProbe, cosine_distance
+from analysis.staleness import staleness, summarise_staleness
 from core import GenerationConfig, LanguageModel, create_policy, generate, stream
 from core.models.transformer import FreshKV
 from tests import tiny
@@ -122,5 +124,12 @@ def test_a_cache_never_refreshed_goes_stale_and_only_looked_at_steps_say_so(mode
     assert np.isnan(stale[1::2]).all()
     assert stale[0] < 1e-6
     assert stale[2::2].min() > 1e-5
+    looked = staleness(trace)
+    assert looked.step.tolist() == list(range(0, len(trace.steps), 2))
+    pooled = summarise_staleness([trace, trace])
+    assert pooled.value == pytest.approx(np.nanmean(stale[2::2]), rel=1e-5)
+    assert pooled.steps == 2 * (len(looked.step) - 1)
+    drawn = staleness_figure(looked).data
+    np.testing.assert_allclose(drawn[1].y[1:], stale[2::2], rtol=1e-6)
     with pytest.raises(ValueError, match="every"):
         StalenessProbe(model, every=0)

@@ -1,0 +1,47 @@
+"""Figure of how wrong a cache was at each step, and how many choices that changed."""
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from analysis.plots.theme import BLUE, GREEN, ORANGE, apply_theme, empty_figure, look
+from analysis.staleness import Staleness
+
+TITLE = "Staleness of the cache against a full pass"
+
+
+def staleness_figure(staleness: Staleness, dark: bool = False) -> go.Figure:
+    """Above: cosine distance of K, V (mean of layers) and hidden states, log axis. Below: choices changed."""
+    if not len(staleness.step):
+        return empty_figure(TITLE, "no step looked at", dark)
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.65, 0.35])
+    curves = (
+        ("K", staleness.key.mean(axis=1), BLUE),
+        ("V", staleness.value.mean(axis=1), ORANGE),
+        ("hidden state", staleness.hidden, GREEN),
+    )
+    for name, values, colour in curves:
+        figure.add_scatter(
+            x=staleness.step,
+            y=np.where(values > 0, values, np.nan),
+            mode="lines+markers",
+            name=name,
+            line={"color": colour},
+            hovertemplate=f"step %{{x}}: %{{y:.2e}}<extra>{name}</extra>",
+            row=1,
+            col=1,
+        )
+    figure.add_bar(
+        x=staleness.step,
+        y=staleness.flipped,
+        name="choices changed",
+        marker_color=look(dark).warning,
+        hovertemplate="step %{x}: %{y:.0%} of the masks<extra></extra>",
+        row=2,
+        col=1,
+    )
+    apply_theme(figure, TITLE, "", "cosine distance", dark, height=400)
+    figure.update_yaxes(type="log", exponentformat="power", row=1, col=1)
+    figure.update_yaxes(title_text="changed", tickformat=".0%", rangemode="tozero", row=2, col=1)
+    figure.update_xaxes(title_text="step", row=2, col=1)
+    return figure
