@@ -6,6 +6,7 @@ import torch
 
 from analysis.settings import parse_settings
 from core import LanguageModel, ModelSpec
+from core.models.packing import arrange_weights
 from core.models.transformer import Transformer
 
 
@@ -82,4 +83,5 @@ def random_model(text: str, device: torch.device, dtype: torch.dtype, seed: int 
         else:
             weight.normal_(0.0, weight.shape[-1] ** -0.5 if weight.dim() > 1 else 0.02, generator=generator)
         weight.requires_grad_(False)
+    arrange_weights(backbone)
     return LanguageModel(ref=f"random {text}", spec=spec, backbone=backbone.eval(), tokenizer=None)

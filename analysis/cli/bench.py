@@ -84,7 +84,7 @@ def command(arguments: argparse.Namespace) -> int:
 
 def model_of(arguments: argparse.Namespace, shape: str | None) -> LanguageModel:
     if shape is None:
-        return loadmodel_of(arguments.model, device=arguments.device, dtype=arguments.dtype)
+        return load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
     cuda = arguments.device.startswith("cuda") or (arguments.device == "auto" and torch.cuda.is_available())
     device = "cuda" if arguments.device == "auto" and cuda else arguments.device.replace("auto", "cpu")
     name = ("bfloat16" if cuda else "float32") if arguments.dtype == "auto" else arguments.dtype

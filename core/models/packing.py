@@ -72,3 +72,8 @@ class PackedLinear(nn.Module):
         if self.tail is None:
             self.tail = _pack(self.packed.to_dense()[-width:])
         return _product(x, self.tail, None if self.bias is None else self.bias[-width:])
+
+    @property
+    def weight(self) -> Tensor:
+        """A plain copy [out, in] of the weight."""
+        return self.packed.to_dense()

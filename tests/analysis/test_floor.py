@@ -1,0 +1,112 @@
+"""Floor: parts and products of a step, and plain loops that decode what the engine decodes."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from analysis.__main__ import main
+from analysis.bench_floor import PARTS, PRODUCTS, FloorPoint, measure_floor
+from analysis.bench_floor import to_frame as floor_frame
+from analysis.bench_plain import KINDS, PlainModel, measure_plain, plain_generate
+from analysis.shapes import random_model
+from core import GenerationConfig, LanguageModel, create_policy, generate
+from tests.tiny import PROMPTS
+
+TINY = "small:num_layers=2,hidden_size=64,vocab_size=90"
+LOOPS = GenerationConfig(gen_length=24, block_length=8, unmask="quota", steps=12)
+
+
+@pytest.fixture(scope="module")
+def small() -> LanguageModel:
+    return random_model(TINY, torch.device("cpu"), torch.float32)
+
+
+def measured(model: LanguageModel, **options: object) -> list[FloorPoint]:
+    size = {"length": 128, "row_counts": [40, 128], "repeats": 3, "gen_length": 64} | options
+    return list(measure_floor(model, **size))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_steps_recompute_as_many_rows_as_asked(small: LanguageModel, batch: int) -> None:
+    points = measured(small, batch=batch)
+    assert [(p.rows, p.targets, p.batch, p.repeats) for p in points] == [
+        (40, 32, batch, 3),
+        (128, 32, batch, 3),
+    ]
+    for point in points:
+        assert set(point.parts) == {*PARTS, "rest"}
+        assert set(point.products) == set(PRODUCTS)
+        assert sum(point.parts.values()) == pytest.approx(point.step_seconds)
+        assert point.ratio_low <= point.ratio <= point.ratio_high
+        assert 0 < point.plan_share < 1
+    frame = floor_frame(points)
+    assert list(frame["rows"]) == [40, 128]
+    assert frame["products.mlp"].gt(0).all()
+
+
+def test_a_full_steps_products_take_longer_than_a_partial_steps(small: LanguageModel) -> None:
+    few, all_of_them = measured(small, clock="cpu", repeats=9)
+    assert all_of_them.floor_seconds > few.floor_seconds
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"row_counts": [31]}, "rows"),
+        ({"row_counts": [129]}, "rows"),
+        ({"clock": "sun"}, "clock"),
+        ({"repeats": 40}, "repeats"),
+        ({"length": 64}, "length"),
+        ({"length": 10**6}, "length"),
+    ],
+)
+def test_sizes_that_cannot_be_measured_are_refused(
+    small: LanguageModel, options: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        measured(small, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", ["llada", "a2d-qwen3"])
+def test_a_plain_loop_decodes_what_the_engine_decodes(
+    models: dict[str, LanguageModel], family: str, kind: str
+) -> None:
+    plain = PlainModel(models[family])
+    for prompt in PROMPTS:
+        ours = generate(models[family], [prompt], LOOPS, create_policy(kind))[0]
+        assert plain_generate(plain, prompt, LOOPS, kind) == list(ours.tokens)
+
+
+def test_loops_and_engine_are_timed_in_pairs(models: dict[str, LanguageModel]) -> None:
+    points = list(measure_plain(models["llada"], PROMPTS[0], LOOPS, repeats=2))
+    assert [(p.kind, p.repeats, p.equal) for p in points] == [(kind, 2, 1.0) for kind in KINDS]
+    assert all(p.ratio_low <= p.ratio <= p.ratio_high for p in points)
+
+
+def test_loops_that_cannot_be_compared_are_refused(models: dict[str, LanguageModel]) -> None:
+    with pytest.raises(ValueError, match="shifted"):
+        list(measure_plain(models["dream"], PROMPTS[0], LOOPS))
+    with pytest.raises(ValueError, match="steps"):
+        list(measure_plain(models["llada"], PROMPTS[0], GenerationConfig(gen_length=24, block_length=8)))
+
+
+def test_floor_prints_and_writes_its_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "floor.json"
+    size = ["--shape", TINY, "--length", "128", "--rows", "32,128", "--repeats", "2", "--plain", "1"]
+    assert main(["floor", *size, "--device", "cpu", "--threads", "1", "--json", str(out)]) == 0
+    data = json.loads(out.read_text())
+    assert [point["rows"] for point in data["points"]] == [32, 128]
+    assert [loop["kind"] for loop in data["plain"]] == list(KINDS)
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("projections", "quartiles", "plain loop"))
+
+
+@pytest.mark.parametrize(
+    "extra", [["--rows", "0"], ["--repeats", "0"], ["--shape", "huge"], ["--rows", "31"]]
+)
+def test_a_bad_floor_is_a_usage_error(extra: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["floor", "--shape", TINY, "--device", "cpu", *extra]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
