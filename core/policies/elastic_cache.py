@@ -43,7 +43,7 @@ class ElasticCache(CachePolicy):
     name = "elastic"
     Config = ElasticCacheConfig
     lossless = ElasticCacheConfig(gamma=1.1)
-    REASONS = ("first step", "window")
+    REASONS = ("first step", "window", "gamma above 1")
     layerwise = True
     keeps_queries = True
 
@@ -76,7 +76,7 @@ class ElasticCache(CachePolicy):
 
         return Plan(
             refresh=queries,
-            reason=torch.ones_like(state.step),
+            reason=torch.full_like(state.step, 2 if self.always else 1),
             per_layer=per_layer,
             on_attention=on_attention,
         )

@@ -107,6 +107,14 @@ def test_similarity_at_gamma_is_no_drift_and_gamma_zero_never_drifts() -> None:
         assert (layers[1] == [list(range(LENGTH))]) == drifts
 
 
+def test_a_gamma_above_one_recomputes_everything_and_says_so() -> None:
+    story = told(gamma=1.1)
+    run(story)
+    story.step({1: 0.1})
+    assert run(story) == [[list(range(LENGTH))]] * 3
+    assert story.reason() == "gamma above 1"
+
+
 def test_each_sequence_drifts_for_itself() -> None:
     story = told(prompts=(3, 2), gamma=0.9)
     run(story)
