@@ -1,7 +1,7 @@
 """Denoiser: B slots on one canvas; admit requests into them and take denoising steps, all on the device."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,10 @@ class StepCopy:
     finished: np.ndarray
     seconds: dict[str, float]
     measurements: dict[str, np.ndarray]
+
+
+# In the order in which `step` packs them.
+HOST_FIELDS = tuple(field.name for field in fields(StepCopy))[:-2]
 
 
 class Denoiser:
@@ -147,7 +151,8 @@ class Denoiser:
         host = self._to_host([*grids, refreshed, *clocks, task.reason, full, finished, self.task.counts])
         watch.lap("decode")
         self.num_rows, self.num_targets = (int(count) for count in host.pop())
-        return StepCopy(*host, seconds=watch.read(), measurements=measurements)
+        arrays = dict(zip(HOST_FIELDS, host, strict=True))
+        return StepCopy(**arrays, seconds=watch.read(), measurements=measurements)
 
     def _prepare(self) -> Task:
         """Plan the coming step; only the policy's own work is timed as `plan`, the rest as `decode`."""

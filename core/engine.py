@@ -134,7 +134,7 @@ class Ledger:
         positions = copy.positions.astype(np.int64)
 
         def spread(values: np.ndarray, empty: float, dtype: type) -> np.ndarray:
-            grid = np.full((len(self.slots), length + 1), empty, dtype=dtype)
+            grid: np.ndarray = np.full((len(self.slots), length + 1), empty, dtype=dtype)
             np.put_along_axis(grid, positions, values.astype(dtype), axis=1)
             return grid[:, :length]
 
@@ -145,7 +145,7 @@ class Ledger:
         self.tokens = np.where(generated, tokens[:, self.denoiser.state.prompt_len :], self.tokens)
         self.decoded_at = np.where(generated, steps[:, None], self.decoded_at)
         busy = [request.index if request else -1 for request in self.slots]
-        finished = tuple(self._finish(slot, steps[slot]) for slot in np.flatnonzero(copy.finished))
+        finished = tuple(self._finish(int(slot), int(steps[slot])) for slot in np.flatnonzero(copy.finished))
         return StepEvent(
             request=np.array(busy),
             step=steps,
@@ -172,7 +172,7 @@ class Ledger:
             request=request,
             tokens=tuple(tokens.tolist()),
             decoded_at=tuple(self.decoded_at[slot].tolist()),
-            num_steps=int(step) + 1,
+            num_steps=step + 1,
             text=self.model.decode(tokens.tolist()),
         )
         self.slots[slot] = None

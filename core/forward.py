@@ -70,7 +70,7 @@ class CachedLayer:
         return self.cache.read(self.index)[1][: self.batch, :, start:]
 
     def swap_values(self, start: int) -> Tensor:
-        fresh = self.model.layers[self.index].values(self.hidden[:, start:])
+        fresh = self.model.layer(self.index).values(self.hidden[:, start:])
         self.cache.read(self.index)[1][:, :, start:].copy_(fresh)
         return fresh[: self.batch]
 

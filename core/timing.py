@@ -1,6 +1,7 @@
 """Stopwatch: exclusive seconds by part of a step, on kernels that may run asynchronously."""
 
 import time
+from typing import Any
 
 import torch
 
@@ -13,7 +14,8 @@ class Stopwatch:
 
     def __init__(self, device: torch.device) -> None:
         self.cuda = device.type == "cuda"
-        self.laps: list[tuple[str, float | torch.cuda.Event]] = []
+        # Seconds on a CPU, CUDA events on a GPU.
+        self.laps: list[tuple[str, Any]] = []
         self.start()
 
     def start(self) -> None:
@@ -32,15 +34,15 @@ class Stopwatch:
         self.laps = self.laps[-1:]
         return seconds
 
-    def _now(self) -> "float | torch.cuda.Event":
+    def _now(self) -> Any:
         if not self.cuda:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
-    def _between(self, begin: "float | torch.cuda.Event", end: "float | torch.cuda.Event") -> float:
-        if isinstance(begin, float) and isinstance(end, float):
-            return end - begin
+    def _between(self, begin: Any, end: Any) -> float:
+        if not self.cuda:
+            return float(end - begin)
         end.synchronize()
-        return begin.elapsed_time(end) / 1000
+        return float(begin.elapsed_time(end)) / 1000

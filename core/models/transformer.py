@@ -6,7 +6,7 @@ RMSNorm, rotate-half rotary embedding, grouped-query attention and SwiGLU, with 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import torch
 import torch.nn.functional as F
@@ -136,6 +136,9 @@ class Transformer(nn.Module):
         if spec.tied_embeddings:
             self.head.weight = self.embedding.weight
 
+    def layer(self, index: int) -> Layer:
+        return cast(Layer, self.layers[index])
+
     def rotary(self, positions: Tensor) -> Rotary:
         """Angles of int positions [B, R], computed in float32 and cast to the model's dtype."""
         width = self.spec.head_dim
@@ -158,7 +161,7 @@ class Transformer(nn.Module):
         key_mask: bool [B, 1, 1, L], False on left padding; None where nothing is padded, which keeps
         the fused attention kernel. on_attention receives the weights [B, H, R, L] of every head.
         """
-        layer = self.layers[index]
+        layer = self.layer(index)
         q, k, v = layer.project(hidden, rotary)
         keys, values = store.update(index, q, k, v)
         if on_attention is None:

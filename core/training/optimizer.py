@@ -97,8 +97,8 @@ class Optimizer:
             grad = tensor.parameter.grad.float()
             tensor.first.lerp_(grad, 1 - MUON_MOMENTUM)
             nesterov = grad.lerp(tensor.first, MUON_MOMENTUM)
-            pairs = zip(matrices(tensor.master, tensor.name), matrices(nesterov, tensor.name), strict=True)
-            for master, update in pairs:
+            halves = zip(matrices(tensor.master, tensor.name), matrices(nesterov, tensor.name), strict=True)
+            for master, update in halves:
                 stacks.setdefault(tuple(update.shape), []).append((master, update))
         for (rows, columns), pairs in stacks.items():
             updates = orthogonalise(torch.stack([update for _, update in pairs]))
