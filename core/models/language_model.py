@@ -90,7 +90,7 @@ class LanguageModel:
         return list(tokenizer.encode(prompt))
 
     def decode(self, tokens: Sequence[int]) -> str | None:
-        """Text up to the first end-of-text, without special tokens and outer blanks; None without tokenizer."""
+        """Text up to the first end-of-text, no special tokens, no outer blanks; None without tokenizer."""
         if self.tokenizer is None:
             return None
         tokens = list(tokens)
