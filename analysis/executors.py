@@ -10,8 +10,9 @@ from functools import cache
 import torch
 
 from analysis.measure import Outcome, Unit, measure, warm_up
+from analysis.observe import run_trace
 from analysis.prompts import Prompt
-from core import GenerationConfig, LanguageModel, load_model
+from core import GenerationConfig, LanguageModel, create_policy, load_model
 
 # Gives the outcomes of units, in any order, as they are finished.
 Executor = Callable[[Sequence[Unit]], Iterator[Outcome]]
@@ -84,4 +85,8 @@ def work(task: Task, unit: Unit) -> Outcome:
 @cache
 def _model(ref: str, device: str, dtype: str) -> LanguageModel:
     torch.set_num_threads(1)
-    return load_model(ref, device=device, dtype=dtype)
+    model = load_model(ref, device=device, dtype=dtype)
+    # The first passes of a process are slower than the rest.
+    token = next(token for token in (0, 1) if token != model.spec.mask_token_id)
+    run_trace(model, [token], GenerationConfig(gen_length=8, block_length=8), create_policy("none"))
+    return model

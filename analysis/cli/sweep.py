@@ -11,6 +11,7 @@ from analysis.executors import Executor, Task, in_process, in_processes
 from analysis.grid import Axis, grid_settings, random_settings
 from analysis.journal import Journal, purpose
 from analysis.measure import interleaved, reference_of, vanilla
+from analysis.ray_executor import on_ray
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel, load_model
 
@@ -35,9 +36,10 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 
 
 def add_worker_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--workers", type=int, default=0, help="measure in that many processes; 0 is this one (0)"
-    )
+    where = parser.add_argument_group("where to measure")
+    where.add_argument("--executor", choices=("local", "ray"), default="local", help="this machine (local)")
+    where.add_argument("--workers", type=int, help="processes, 0 for this one (0), or actors on Ray (2)")
+    where.add_argument("--address", help="of a Ray cluster; without it one is started here")
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -86,7 +88,12 @@ def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[S
 
 def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task, LanguageModel]:
     """Prompts and model, checked to fit each other; the task holds what a worker process needs."""
-    parsing.require_at_least("--workers", arguments.workers, 0)
+    on_cluster = arguments.executor == "ray"
+    if arguments.workers is None:
+        arguments.workers = 2 if on_cluster else 0
+    parsing.require_at_least("--workers", arguments.workers, 1 if on_cluster else 0)
+    if arguments.address is not None and not on_cluster:
+        raise parsing.UsageError("--address is of a Ray cluster; give --executor ray with it")
     prompts = parsing.prompts_of(arguments)
     model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
     parsing.check_fit(model, prompts, base)
@@ -96,5 +103,7 @@ def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task
 
 
 def executor(arguments: argparse.Namespace, task: Task, model: LanguageModel) -> Executor:
-    """In this process, or in --workers processes."""
+    """In this process, in --workers processes, or on Ray."""
+    if arguments.executor == "ray":
+        return on_ray(task, arguments.workers, arguments.address)
     return in_processes(task, arguments.workers) if arguments.workers else in_process(model, task)

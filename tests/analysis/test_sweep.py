@@ -128,6 +128,8 @@ def test_tune_gives_a_line_to_paste_that_run_accepts(
         (["sweep", "--grid", "recent=-1", "--out", "o.jsonl"], "recent"),
         (["sweep", "--grid", "recent=1"], "--out"),
         (["sweep", "--grid", "recent=1", "--out", "o.jsonl", "--workers", "-1"], "--workers"),
+        (["sweep", "--grid", "recent=1", "--out", "o.jsonl", "--address", "auto"], "--executor ray"),
+        (["sweep", "--grid", "recent=1", "--out", "o.jsonl", "--executor", "moon"], "--executor"),
         (["tune", "--policy", "dual"], "--grid"),
         (["tune", "--budget", "2"], "budget"),
     ],
