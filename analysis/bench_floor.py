@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
+from typing import cast
 
 import pandas as pd
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from core import GenerationConfig, LanguageModel
 from core.cache import KVCache, RowStore
 from core.denoiser import Denoiser
+from core.models.transformer import Layer
 from core.policies.base import Plan
 from core.policies.entropy_cache import EntropyCache, EntropyCacheConfig
 from core.rows import gather_rows, row_index, to_rows
@@ -132,6 +134,7 @@ def _denoiser(model: LanguageModel, length: int, rows: int, batch: int, gen_leng
 def _actions(model: LanguageModel, denoiser: Denoiser) -> dict[str, Callable[[], object]]:
     """step, the parts, and the bare products under `floor NAME`; all over every layer of the model."""
     backbone, spec, state = model.backbone, model.spec, denoiser.state
+    layers = cast("list[Layer]", backbone.layers)
     assert denoiser.task is not None
     rows = to_rows(denoiser.task.rows, denoiser.num_rows)
     targets = to_rows(denoiser.task.targets, denoiser.num_targets)
@@ -147,7 +150,7 @@ def _actions(model: LanguageModel, denoiser: Denoiser) -> dict[str, Callable[[],
     hidden, logit_rows = noise(rows.shape[1], spec.hidden_size), noise(targets.shape[1], spec.hidden_size)
     q_width, inner = spec.num_heads * spec.head_dim, noise(rows.shape[1], spec.intermediate_size)
     mixed = noise(rows.shape[1], q_width)
-    q, k, v = backbone.layers[0].project(hidden, rotary)
+    q, k, v = layers[0].project(hidden, rotary)
     grouped = q.shape[1] != k.shape[1]
 
     def attend(layer: int, keys: Tensor, values: Tensor) -> Tensor:
@@ -158,8 +161,8 @@ def _actions(model: LanguageModel, denoiser: Denoiser) -> dict[str, Callable[[],
         backbone.embedding(gather_rows(state.tokens, rows))
         return gather_rows(hidden, row_index(rows, targets))
 
-    def over_layers(work: Callable[[int, torch.nn.Module], object]) -> Callable[[], object]:
-        return lambda: [work(index, layer) for index, layer in enumerate(backbone.layers)]
+    def over_layers(work: Callable[[int, Layer], object]) -> Callable[[], object]:
+        return lambda: [work(index, layer) for index, layer in enumerate(layers)]
 
     return {
         "step": denoiser.step,

@@ -90,7 +90,8 @@ class PlainModel:
                 for name in "qkv"
             )
             if self.spec.qk_norm:
-                assert layer.q_norm is not None and layer.k_norm is not None
+                assert layer.q_norm is not None
+                assert layer.k_norm is not None
                 q, k = self._norm(q, layer.q_norm), self._norm(k, layer.k_norm)
             q, k = rotated(q), rotated(k)
             kept.append((k, v))

@@ -76,4 +76,5 @@ class PackedLinear(nn.Module):
     @property
     def weight(self) -> Tensor:
         """A plain copy [out, in] of the weight."""
-        return self.packed.to_dense()
+        plain: Tensor = self.packed.to_dense()
+        return plain
