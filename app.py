@@ -1,5 +1,6 @@
 """Start the page: `python app.py`, or `gradio app.py` to reload it on every change."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -8,14 +9,13 @@ if __name__ == "__main__":
     # Reload mode registers this file as the module `app`; the package's submodules must still be found.
     __path__ = [str(Path(__file__).parent / "app")]
 
-try:
-    import spaces  # noqa: F401  # ZeroGPU wants it before anything that may touch CUDA
-except ImportError:
-    pass
+# ZeroGPU wants its package imported before anything that may touch CUDA.
+with contextlib.suppress(ImportError):
+    import spaces  # noqa: F401
 
-from app.start import spare_one_core  # noqa: E402
-from app.ui import build, launch_options  # noqa: E402
-from app.workshop import Workshop  # noqa: E402
+from app.start import spare_one_core
+from app.ui import build, launch_options
+from app.workshop import Workshop
 
 spare_one_core()
 workshop = Workshop()

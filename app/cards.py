@@ -3,21 +3,24 @@
 from pathlib import PurePath
 from typing import Any
 
+from analysis.comparison import agreement
 from analysis.trace import Trace
 from app.runs import RunRecord
 
+VERDICTS = {True: "correct", False: "wrong", None: None}
 HELP = {
     "recompute ratio": "K/V rows recomputed over steps × canvas length (prompt and generation): "
     "what a policy pays to keep its cache fresh. Without a cache it is 100 %.",
     "steps": "Denoising steps, each one forward pass; full ones recompute every position.",
     "tokens/s": "Generated tokens up to and including the first end-of-text, over planning, forward and "
     "decoding seconds. The prompt, the drawing of this page and the drift watch are in neither.",
-    "vs one token a step": "Tokens/s against the model's plainest decoding: one token a step, no cache. It "
-    "includes what parallel decoding gains.",
-    "vs no cache": "Tokens/s against the same commit rule without a cache: what caching alone gains.",
+    "vs one token a step": "Seconds of the plainest decoding, one token a step without a cache, over this "
+    "run's. It includes what parallel decoding gains.",
+    "vs no cache": "Seconds of the same commit rule without a cache over this run's: what caching alone "
+    "gains.",
     "decisions": "Share of the decoding time that the policy spends on deciding what to recompute.",
-    "agreement": "Share of positions with the token that the run without a cache has, or the first run "
-    "where none is without one.",
+    "agreement": "Share of tokens equal to those of the run without a cache, or of the first run where none "
+    "is without one, up to the later end-of-text.",
 }
 
 
@@ -30,8 +33,8 @@ def cards(record: RunRecord, example: bool = False) -> dict[str, Any]:
             continue
         numbers = _numbers(record, index, lane.trace, example)
         if len(record.lanes) > 1:
-            numbers.append(_number("agreement", _agreement(lane.trace, reference)))
-        lanes.append({"label": lane.label, "state": lane.state, "numbers": numbers})
+            numbers.append(_number("agreement", _agreement(lane.trace, reference), "%"))
+        lanes.append({"label": lane.label, "verdict": VERDICTS[lane.solved], "numbers": numbers})
     return {"lanes": lanes, "about": about(record, example)}
 
 
@@ -85,12 +88,11 @@ def _numbers(record: RunRecord, index: int, trace: Trace, example: bool) -> list
     )
     steps, full = totals["steps"], totals["full_steps"]
     per_step = totals["tokens_per_step"]
-    measured = record.speeds
-    if measured and index < len(measured.lanes):
-        speed = measured.lanes[index]
     gains: list[float | None] = [None, None]
-    if measured and index < len(measured.lanes):
-        gains = [measured.lanes[index] / measured.vanilla, measured.lanes[index] / measured.parallel]
+    if record.speeds and index < len(record.speeds.lanes):
+        seconds = record.speeds.lanes[index]
+        speed = trace.num_useful_tokens / seconds
+        gains = [record.speeds.vanilla / seconds, record.speeds.parallel / seconds]
     action = None if example else "measure"
     return [
         _number("recompute ratio", None if ratio is None else f"{100 * ratio:.1f}", "%"),
@@ -117,5 +119,5 @@ def _times(gain: float | None) -> str | None:
 def _agreement(trace: Trace, reference: Trace | None) -> str | None:
     if reference is None or not trace.complete or not reference.complete:
         return None
-    same = sum(a == b for a, b in zip(trace.tokens, reference.tokens, strict=True))
-    return f"{100 * same / trace.gen_length:.1f} %"
+    share = agreement(trace.tokens, reference.tokens, trace.model["eos_token_ids"])
+    return f"{100 * share:.1f}"

@@ -71,7 +71,7 @@ def variant(figure: go.Figure, label: str = "", headline: Sequence[str] = ()) ->
 def timeline_panel(record: RunRecord, example: bool = False) -> str:
     """Rows recomputed and entropy of every step, one lane at a time."""
     variants = [
-        variant(timeline_figure(timeline(lane.trace)), lane.label, [_triggers(lane.trace)])
+        variant(_timeline(lane.trace), lane.label, [_triggers(lane.trace)])
         for lane in record.lanes
         if lane.trace is not None and lane.trace.steps
     ]
@@ -79,6 +79,14 @@ def timeline_panel(record: RunRecord, example: bool = False) -> str:
     return plot_value(
         "Recompute timeline", TIMELINE_HOW, about(record, example), 300, variants, link, "no step yet"
     )
+
+
+def _timeline(trace: Trace) -> go.Figure:
+    figure = timeline_figure(timeline(trace))
+    figure.update_traces(width=0.85, selector={"type": "bar"})
+    # Steps keep their place while the first of them come in.
+    figure.update_xaxes(range=[-0.6, max(len(trace.steps), 12) - 0.4])
+    return figure
 
 
 def _triggers(trace: Trace) -> str:
@@ -102,12 +110,20 @@ def observed(record: RunRecord) -> str:
     )
 
 
+def not_watched(record: RunRecord) -> str:
+    """Why there is no observation, or not enough of one yet."""
+    running = any(lane.state in ("waiting", "running") for lane in record.lanes)
+    if record.job.observe == "off":
+        return "drift is not watched in this run"
+    return "watched once the run is done" if running else "too little was watched before the stop"
+
+
 def scatter_panel(record: RunRecord) -> str:
     """Entropy against drift from the observation, Spearman plain and given the number committed."""
     title, trace = "Entropy against drift", record.observation
     link = {"kind": "step", "custom": 0}
     if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, SCATTER_HOW, "", 340, (), link, "drift was not watched in this run")
+        return plot_value(title, SCATTER_HOW, "", 340, (), link, not_watched(record))
     pairs = drift_pairs([trace])
     ranked = correlate(pairs, ["max_entropy"])
     headline = [coefficient_text("Spearman", ranked.plain["max_entropy"])]
@@ -123,7 +139,7 @@ def volatility_panel(record: RunRecord) -> str:
     """Drift of a token by its age from the observation, k marked where a lane has one."""
     title, trace = "Volatility after unmasking", record.observation
     if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, VOLATILITY_HOW, "", 340, (), None, "drift was not watched in this run")
+        return plot_value(title, VOLATILITY_HOW, "", 340, (), None, not_watched(record))
     measured = volatility([trace])
     recent = _setting(record, "recent")
     k = None if recent is None else int(recent)

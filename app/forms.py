@@ -1,13 +1,13 @@
 """Forms from dataclasses: what to ask for each field, and what was entered back into a checked config."""
 
 import json
-import math
 import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from analysis.settings import parse_value
 from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig
 from core.config import EOS_RULES, WINDOWS
 from core.policies.entropy_cache import SCOPES
@@ -20,7 +20,6 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 SYMBOLS = {"tau": "τ", "gamma": "γ", "beta": "β", "alpha": "α", "rho": "ρ", "delta": "δ", "k": "k", "p": "p"}
 GENERATION_AT_HAND = ("gen_length", "block_length", "unmask", "threshold", "temperature", "seed")
-WORDS = {"true": True, "false": False, "none": None, "inf": math.inf, "-inf": -math.inf}
 MAX_TEXT = 40
 
 
@@ -96,20 +95,12 @@ def entered(value: Any) -> Any:
 
 
 def read(text: Any) -> Any:
-    """What an entry means: a bool, a number, one of WORDS, else the text itself for the config to refuse."""
+    """What an entry means: a bool, a number, a word such as inf, else the text for the config to refuse."""
     if isinstance(text, bool | int | float) or text is None:
         return text
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         return str(text)[:MAX_TEXT]
-    word = text.strip()
-    if word.lower() in WORDS:
-        return WORDS[word.lower()]
-    for number in (int, float):
-        try:
-            return number(word)
-        except ValueError:
-            continue
-    return word
+    return parse_value(text.strip())
 
 
 def read_all(entries: Any, what: str) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis import TraceRecorder
-from analysis.observe import observe_no_cache
+from analysis.observe import observe, observe_no_cache
 from app.runs import RunRecord
 from app.turns import Ticket
 from app.workshop import Workshop
-from core import LanguageModel, StepEvent, stream
+from core import LanguageModel
 
 WAIT_SECONDS = 0.5
 
@@ -37,14 +36,13 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
     decoded: the last moment then says `stopped`. Raises ValueError for input that can't run.
     """
     try:
-        yield Moment("running", "running: starting")
+        yield Moment("running", "running: starting", observation=True, flush=True)
         yield from wait_for_turn(ticket)
         if not ticket.is_stopped():
             if not workshop.loaded:
                 yield Moment("running", f"running: loading the model {workshop.ref}")
-            model = workshop.model()
-            yield from _lanes(model, record, ticket)
-            yield from _observation(model, record, ticket)
+            yield from _lanes(workshop, record, ticket)
+            yield from _observation(workshop.model(), record, ticket)
         yield _end(record, ticket)
     finally:
         ticket.leave()
@@ -60,26 +58,24 @@ def wait_for_turn(ticket: Ticket) -> Iterator[Moment]:
             yield Moment("running", f"running: waiting for the model, {ahead} ahead of you")
 
 
-def _lanes(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
-    job = record.job
+def _lanes(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
+    job, model = record.job, workshop.model()
     for index, lane in enumerate(record.lanes):
         if ticket.is_stopped():
             return
-        recorder = TraceRecorder(decode=lambda ids: model.decode(ids) or "")
         which = f" ({index + 1} of {len(record.lanes)})" if len(record.lanes) > 1 else ""
-        lane.state = "running"
         text = f"running: {lane.label}{which}"
-        for event in stream(model, [job.prompt], job.generation, lane.spec.policy()):
-            recorder.observe(event)
-            lane.trace = trace = recorder.trace()
-            if isinstance(event, StepEvent):
-                step, decoded = len(trace.steps), int(trace.num_committed.sum())
-                tokens = f"{decoded} of {trace.gen_length} tokens"
-                text = f"running: {lane.label}{which}, step {step}, {tokens}"
-                yield Moment("running", text, grid=True, figures=True)
+        lane.state = "running"
+        for trace in observe(model, job.prompt, job.generation, lane.spec.policy()):
+            lane.trace = trace
+            tokens = f"{int(trace.num_committed.sum())} of {trace.gen_length} tokens"
+            text = f"running: {lane.label}{which}, step {len(trace.steps)}, {tokens}"
+            yield Moment("running", text, grid=True, figures=True)
             if ticket.is_stopped():
                 break
-        lane.state = "stopped" if ticket.is_stopped() and lane.trace and not lane.trace.complete else "done"
+        lane.state = "stopped" if lane.trace and not lane.trace.complete else "done"
+        if lane.trace and lane.trace.complete:
+            lane.solved = workshop.grade(job.prompt, lane.trace.text)
         yield Moment("running", text, grid=True, figures=True, flush=True)
 
 

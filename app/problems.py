@@ -1,13 +1,12 @@
-"""Problems: held-out prompts to try, from the embedded model's own test set."""
+"""Problems: held-out prompts to try, and whether an answer to one of them is right."""
 
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from app.panels import ASSETS
+from core.training.problems import Problem, grade, read_problems
 
 FILE = ASSETS / "model" / "problems.jsonl"
 
@@ -15,17 +14,16 @@ FILE = ASSETS / "model" / "problems.jsonl"
 class Problems:
     """Held-out problems by family, in the order of their file."""
 
-    def __init__(self, problems: Sequence[dict[str, Any]]) -> None:
-        self._by_family: dict[str, list[dict[str, Any]]] = {}
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self._by_family: dict[str, list[Problem]] = {}
         for problem in problems:
-            self._by_family.setdefault(problem["family"], []).append(problem)
-        self._by_prompt = {problem["prompt"]: problem for problem in problems}
+            self._by_family.setdefault(problem.family, []).append(problem)
+        self._by_prompt = {problem.prompt.strip(): problem for problem in problems}
 
     @classmethod
     def load(cls, path: Path = FILE) -> "Problems":
         """Read a JSONL file of problems."""
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return cls([json.loads(line) for line in lines if line.strip()])
+        return cls(list(read_problems(path)))
 
     @property
     def families(self) -> list[str]:
@@ -33,12 +31,20 @@ class Problems:
 
     def first(self) -> str:
         """The first family's first prompt."""
-        return str(next(iter(self._by_family.values()))[0]["prompt"])
+        return next(iter(self._by_family.values()))[0].prompt
 
     def another(self, family: str, chance: random.Random | ModuleType = random) -> str:
         """Any prompt of a family."""
-        return str(chance.choice(self._by_family[family])["prompt"])
+        return str(chance.choice(self._by_family[family]).prompt)
 
-    def find(self, prompt: str) -> dict[str, Any] | None:
+    def find(self, prompt: str) -> Problem | None:
         """The problem a prompt is, where it is one of them, unchanged."""
         return self._by_prompt.get(prompt.strip())
+
+    def is_solved(self, prompt: str, answer: str | None) -> bool | None:
+        """Whether an answer is right; None where the prompt is none of these or there is no text.
+
+        Code in an answer only ever runs in the grader's restricted process.
+        """
+        problem = self.find(prompt)
+        return None if problem is None or answer is None else grade(problem, answer)

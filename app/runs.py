@@ -12,7 +12,7 @@ from app.job import Job, LaneSpec
 
 @dataclass(frozen=True)
 class Speeds:
-    """Tokens a second on one prompt: medians of `repeats` runs after a warm-up.
+    """Seconds to decode one prompt: medians of `repeats` runs after a warm-up.
 
     lanes: one a run of the job. vanilla: one token a step without a cache. parallel: the job's own unmask
     rule without a cache.
@@ -26,11 +26,12 @@ class Speeds:
 
 @dataclass
 class LaneRun:
-    """One policy's part of a run. state: waiting, running, done or stopped."""
+    """One policy's part of a run. state: waiting, running, done or stopped. solved: None if not graded."""
 
     spec: LaneSpec
     trace: Trace | None = None
     state: str = "waiting"
+    solved: bool | None = None
 
     @property
     def label(self) -> str:

@@ -1,15 +1,14 @@
-"""measure_speeds: time a run's policies against both baselines, one after the other, more than once."""
+"""measure_speeds: time a run's policies against both baselines, taking turns, more than once."""
 
 from collections.abc import Iterator
 from statistics import median
 
-from analysis import TraceRecorder
-from analysis.observe import one_token_a_step
+from analysis.observe import observe, one_token_a_step
 from app.perform import Moment, wait_for_turn
 from app.runs import RunRecord, Speeds
 from app.turns import Ticket
 from app.workshop import Workshop
-from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, stream
+from core import CachePolicy, GenerationConfig, LanguageModel, create_policy
 
 REPEATS = 3
 LONG_SECONDS = 10.0
@@ -18,8 +17,9 @@ LONG_SECONDS = 10.0
 def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     """Fill `record.speeds`; the ticket is given back however this ends. Stopping leaves speeds unknown.
 
-    Every case is run once to warm up and then REPEATS times; where the first case, one token a step,
-    takes longer than LONG_SECONDS, its case and all others are run once each.
+    Every case is run once to warm up, then all in turn, REPEATS times, so that a machine that slows down
+    slows them all. Where the first case, one token a step, takes longer than LONG_SECONDS, the first round
+    is the only one.
     """
     try:
         yield from wait_for_turn(ticket)
@@ -35,35 +35,35 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
 
 def _measure(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job, repeats = record.job, REPEATS
-    cases = [
+    cases: list[tuple[str, GenerationConfig, CachePolicy]] = [
         ("one token a step, no cache", one_token_a_step(job.generation), create_policy("none")),
         ("no cache", job.generation, create_policy("none")),
         *((lane.label, job.generation, lane.spec.policy()) for lane in record.lanes),
     ]
-    found: list[float] = []
-    for label, generation, policy in cases:
-        yield Moment("running", f"running: measuring {label}, warming up")
-        speed, seconds = time_run(model, job.prompt, generation, policy, ticket)
-        if not found and seconds > LONG_SECONDS:
+    taken: list[list[float]] = [[] for _ in cases]
+    turn = 0
+    while turn <= repeats:
+        for (label, generation, policy), seconds in zip(cases, taken, strict=True):
+            which = f"run {turn} of {repeats}" if turn else "warming up"
+            yield Moment("running", f"running: measuring {label}, {which}")
+            seconds.append(decoding_seconds(model, job.prompt, generation, policy, ticket))
+            if ticket.is_stopped():
+                return
+        if taken[0][0] > LONG_SECONDS:
             repeats = 1
-        speeds = [speed] if repeats == 1 else []
-        while len(speeds) < repeats and not ticket.is_stopped():
-            yield Moment("running", f"running: measuring {label}, run {len(speeds) + 1} of {repeats}")
-            speeds.append(time_run(model, job.prompt, generation, policy, ticket)[0])
-        if ticket.is_stopped():
-            return
-        found.append(median(speeds))
-    record.speeds = Speeds(tuple(found[2:]), vanilla=found[0], parallel=found[1], repeats=repeats)
+            break
+        turn += 1
+    of = [median(seconds[1:] or seconds) for seconds in taken]
+    record.speeds = Speeds(tuple(of[2:]), vanilla=of[0], parallel=of[1], repeats=repeats)
 
 
-def time_run(
+def decoding_seconds(
     model: LanguageModel, prompt: str, generation: GenerationConfig, policy: CachePolicy, ticket: Ticket
-) -> tuple[float, float]:
-    """Tokens a second and seconds of one run; meaningless once the ticket is stopped, which cuts it short."""
-    recorder = TraceRecorder()
-    for event in stream(model, [prompt], generation, policy):
-        recorder.observe(event)
+) -> float:
+    """Plan, forward and decode seconds of one run; of a part of it once the ticket is stopped."""
+    seconds = 0.0
+    for trace in observe(model, prompt, generation, policy):
+        seconds = float(trace.totals["seconds"] or 0)
         if ticket.is_stopped():
             break
-    totals = recorder.trace().totals
-    return float(totals["tokens_per_second"] or 0), float(totals["seconds"] or 0)
+    return seconds

@@ -5,7 +5,6 @@ from typing import Any
 import gradio as gr
 
 from app.panels import ASSETS, script_paths
-from app.problems import Problems
 from app.tabs.decode import DecodeTab, visitor_of
 from app.theme import theme
 from app.workshop import Workshop
@@ -25,7 +24,7 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
     gr.set_static_paths([str(path) for path in script_paths()])
     with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(600, 3600)) as page:
         gr.Markdown(f"# {TITLE}\n{PURPOSE}", elem_id="masthead")
-        DecodeTab(shop, Problems.load())
+        DecodeTab(shop)
 
         def leave(request: gr.Request) -> None:
             shop.leave(visitor_of(request))

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 
+from app.problems import Problems
 from app.runs import RunStore
 from app.turns import Turns
 from core import LanguageModel, load_model
@@ -12,8 +13,14 @@ from core import LanguageModel, load_model
 class Workshop:
     """Shared by every visitor. The model is loaded at first use, by whoever's turn it is."""
 
-    def __init__(self, ref: str = "embedded", loader: Callable[[str], LanguageModel] = load_model) -> None:
+    def __init__(
+        self,
+        ref: str = "embedded",
+        loader: Callable[[str], LanguageModel] = load_model,
+        problems: Problems | None = None,
+    ) -> None:
         self.ref = ref
+        self.problems = problems if problems is not None else Problems.load()
         self.turns = Turns()
         self.runs = RunStore()
         self._loader = loader
@@ -37,6 +44,10 @@ class Workshop:
         if self._texts is None:
             self._texts = token_texts(self.model())
         return self._texts(token)
+
+    def grade(self, prompt: str, answer: str | None) -> bool | None:
+        """Whether an answer to one of the held-out problems is right; None for other prompts."""
+        return self.problems.is_solved(prompt, answer)
 
     def leave(self, visitor: str) -> None:
         """A visitor has closed the page: stop their run, forget their traces."""

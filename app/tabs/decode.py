@@ -14,7 +14,6 @@ from app.forms import defaults, generation_spec, policy_spec
 from app.job import OBSERVE, Job
 from app.panels import panel
 from app.perform import perform
-from app.problems import Problems
 from app.screen import Parts, Screen, Updates, status
 from app.speeds import measure_speeds
 from app.workshop import Workshop
@@ -26,8 +25,8 @@ DEFAULT_POLICY = "entropy"
 class DecodeTab:
     """Builds the tab inside the current Blocks context and wires it to a workshop."""
 
-    def __init__(self, workshop: Workshop, problems: Problems) -> None:
-        self.workshop, self.problems = workshop, problems
+    def __init__(self, workshop: Workshop) -> None:
+        self.workshop, self.problems = workshop, workshop.problems
         with gr.Row(elem_id="decode"):
             with gr.Column(scale=0, min_width=320, elem_id="controls"):
                 self._controls()

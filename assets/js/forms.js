@@ -83,6 +83,7 @@
         const own = { policy: value.policy, config: { ...value.config } };
         const policy = props.spec.policies[own.policy];
         const about = h("p", { class: "es-policy-about" }, policy.about);
+        root.dataset.policy = own.policy;
         root.replaceChildren(about, ...fieldset(policy.fields, own.config, (name, entered) => {
           own.config[name] = entered;
           props.value = JSON.stringify(own);

@@ -243,6 +243,7 @@
       this.views = run.lanes.map((lane, index) => new LaneView(lane, index, this));
       this.lanes.className = `es-lanes n${this.views.length}`;
       this.lanes.replaceChildren(...this.views.map((view) => view.element));
+      this.player.strips.rebuild();
       this.diffKey.hidden = this.views.length < 2;
       this.shown = this.views.map(() => 0);
     }

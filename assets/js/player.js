@@ -1,7 +1,7 @@
 /* Player: which step is on show. Follows a live run at a pace the eye can keep, replays a finished one. */
 (() => {
   "use strict";
-  const { h, say, on, emit, calm, run } = window.Scope;
+  const { h, say, on, emit, calm, run, Strips } = window.Scope;
 
   const SPEEDS = [0.25, 0.5, 1, 2, 4];
   const STEPS_PER_SECOND = 8;
@@ -29,10 +29,12 @@
       this.where = h("output", { class: "es-where" });
       this.speedButton = h("button", { type: "button", class: "es-chip", onclick: () => this.nextSpeed() });
       this.axis = h("button", { type: "button", class: "es-chip", onclick: () => this.setAxis(!this.byTime) });
+      this.strips = new Strips();
+      const track = h("div", { class: "es-track" }, this.strips.element, this.range);
       this.element = h(
         "div",
         { class: "es-player", role: "group", "aria-label": "replay" },
-        this.button, this.range, this.where, this.axis, this.speedButton
+        this.button, track, this.where, this.axis, this.speedButton
       );
       this.label();
     }
@@ -154,6 +156,7 @@
       say(this.where, text);
       this.range.setAttribute("aria-valuetext", text);
       this.label();
+      this.strips.show(this.shown(), this.byTime);
       emit("cursor", { shown: this.shown(), settled: !this.following && !this.playing });
     }
   }

@@ -101,7 +101,7 @@
       this.empty.hidden = value.variants.length > 0;
       this.empty.textContent = value.empty || "";
       this.buttons.hidden = value.variants.length === 0;
-      this.frame.style.height = `${value.height}px`;
+      this.frame.style.height = `${value.variants.length ? value.height : Math.min(value.height, 120)}px`;
       this.choices.hidden = value.variants.length < 2;
       this.choices.replaceChildren(...value.variants.map((variant, index) => this.choice(variant, index)));
       this.draw();

@@ -5,9 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from app.job import Job, LaneSpec
+from app.problems import Problems
 from app.workshop import Workshop
 from core import GenerationConfig, LanguageModel
+from core.training.problems import Problem
 
+PROBLEM = Problem("list", "sort three words", "#### 3", answer="3")
 GENERATION = GenerationConfig(gen_length=16, block_length=8)
 
 
@@ -32,7 +35,7 @@ def worded(models: dict[str, LanguageModel]) -> LanguageModel:
 
 @pytest.fixture
 def workshop(worded: LanguageModel) -> Workshop:
-    return Workshop("tiny", loader=lambda ref: worded)
+    return Workshop("tiny", loader=lambda ref: worded, problems=Problems([PROBLEM]))
 
 
 @pytest.fixture

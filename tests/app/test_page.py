@@ -70,7 +70,7 @@ def test_problems_are_found_by_their_prompt_only_where_unchanged() -> None:
     prompt = problems.first()
     found = problems.find(prompt)
     assert found is not None
-    assert found["prompt"] == prompt
+    assert found.prompt == prompt
     assert problems.find(prompt + " now") is None
     assert problems.families
 

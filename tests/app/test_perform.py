@@ -7,6 +7,7 @@ import pytest
 from app.job import Job, LaneSpec
 from app.perform import perform
 from app.runs import RunRecord
+from app.speeds import measure_speeds
 from app.workshop import Workshop
 from core import GenerationConfig
 
@@ -86,3 +87,37 @@ def test_prompt_over_the_context_is_refused_and_frees_the_turn(workshop: Worksho
     with pytest.raises(ValueError, match="context"):
         carry_out(workshop, long)
     assert len(workshop.turns) == 0
+
+
+def test_answers_to_held_out_problems_are_graded_and_others_are_not(workshop: Workshop, job: Make) -> None:
+    record, _ = carry_out(workshop, job("none"))
+    assert record.lanes[0].solved is None
+    known = Job("sort three words", (LaneSpec("none", ()),), job("none").generation, "off")
+    record, _ = carry_out(workshop, known)
+    assert record.lanes[0].solved is False
+    assert workshop.grade("sort three words", "so it is #### 3") is True
+
+
+def test_speeds_take_turns_and_are_medians(workshop: Workshop, job: Make) -> None:
+    record, _ = carry_out(workshop, job("dual"))
+    told = [moment.text for moment in measure_speeds(workshop, record, workshop.turns.join("me"))]
+    assert told[-1] == "done: speeds measured"
+    assert [text for text in told if "run 2" in text] == [
+        "running: measuring one token a step, no cache, run 2 of 3",
+        "running: measuring no cache, run 2 of 3",
+        "running: measuring dual, run 2 of 3",
+    ]
+    assert record.speeds is not None
+    assert record.speeds.repeats == 3
+    assert min(record.speeds.vanilla, record.speeds.parallel, *record.speeds.lanes) > 0
+    assert len(workshop.turns) == 0
+
+
+def test_stopped_measurement_leaves_speeds_unknown(workshop: Workshop, job: Make) -> None:
+    record, _ = carry_out(workshop, job("dual"))
+    ticket = workshop.turns.join("me")
+    for moment in measure_speeds(workshop, record, ticket):
+        if "run 1" in moment.text:
+            ticket.stop()
+    assert moment.text.startswith("stopped")
+    assert record.speeds is None

@@ -158,7 +158,7 @@ def test_another_policy_brings_its_own_form_and_run(open_page: Open) -> None:
     page.click("#run")
     wait_for(page, "done")
     assert "dual" in page.inner_text("#cards")
-    assert "drift was not watched" in page.inner_text("#scatter")
+    assert "drift is not watched" in page.inner_text("#scatter")
 
 
 def test_scrubber_replays_by_keyboard(open_page: Open) -> None:
