@@ -1,0 +1,61 @@
+"""Roofline: the arithmetic of a step against counts made another way and against known totals."""
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from analysis.bench_roofline import H200, Experts, ModelCost, generation_seconds
+from analysis.shapes import SHAPES, parse_shape, random_model
+
+LLADA = ModelCost.of(SHAPES["llada-8b"])
+MIXTURE = ModelCost(32, 60e6, 4096, 1024, 640e6, Experts(256, 8, 12.6e6))
+
+
+def test_a_full_pass_counts_what_torch_counts() -> None:
+    text = "small:num_layers=2,hidden_size=64,vocab_size=90"
+    model, spec = random_model(text, torch.device("cpu"), torch.float32), parse_shape(text)
+    tokens = torch.arange(40).expand(3, -1)
+    # Written-out attention: the counter does not know the CPU's fused kernel.
+    plain = sdpa_kernel(SDPBackend.MATH)
+    with torch.no_grad(), plain, FlopCounterMode(display=False) as counter:
+        model.backbone(tokens)
+    assert counter.get_total_flops() == ModelCost.of(spec).flops(40, 40, 40, batch=3)
+
+
+def test_known_totals() -> None:
+    assert LLADA.flops(1, 0, 0) == pytest.approx(14.0e9, rel=0.01)
+    assert LLADA.weight_bytes == pytest.approx(16.0e9, rel=0.01)
+    assert LLADA.kv_bytes(1) == 512 * 1024
+    assert ModelCost.of(SHAPES["dream-7b"]).kv_bytes(1) == 56 * 1024
+
+
+def test_few_rows_wait_for_the_weights_and_many_for_the_arithmetic() -> None:
+    few, more = (LLADA.seconds(H200, rows, 32, 1024) for rows in (32, 96))
+    assert few == pytest.approx(more, rel=0.02)
+    assert LLADA.seconds(H200, 1024, 32, 1024) == pytest.approx(LLADA.flops(1024, 32, 1024) / H200.flops)
+    assert LLADA.seconds(H200.times(8), 1024, 32, 1024) == pytest.approx(
+        LLADA.seconds(H200, 1024, 32, 1024) / 8
+    )
+
+
+def test_rows_reach_experts_until_all_are_reached() -> None:
+    experts = MIXTURE.experts
+    assert experts is not None
+    assert experts.touched(1) == pytest.approx(8)
+    assert experts.touched(4) < 32
+    assert experts.touched(10_000) == pytest.approx(256)
+    assert MIXTURE.bytes_moved(512, 1024) > 2 * MIXTURE.bytes_moved(8, 1024)
+    assert MIXTURE.flops(1, 0, 0) == pytest.approx(2 * 32 * (60e6 + 8 * 12.6e6))
+
+
+def test_sequences_fit_until_their_keys_fill_the_memory() -> None:
+    batch = LLADA.largest_batch(H200, 1024)
+    assert LLADA.weight_bytes + LLADA.kv_bytes(1024) * batch <= 0.9 * H200.memory
+    assert LLADA.weight_bytes + LLADA.kv_bytes(1024) * (batch + 1) > 0.9 * H200.memory
+
+
+def test_a_generation_lies_between_all_partial_and_all_full() -> None:
+    times = [generation_seconds(LLADA, H200, 1024, 100, share, rows=64) for share in (0, 0.1, 1)]
+    assert times == sorted(times)
+    assert times[2] == pytest.approx(100 * LLADA.seconds(H200, 1024, 32, 1024))
