@@ -10,11 +10,12 @@ from torch import Tensor
 
 from core.cache import DeltaCache, KVCache
 from core.config import GenerationConfig
-from core.forward import OnRowAttention, forward_layerwise, forward_rows
+from core.forward import OnRowAttention, forward_layerwise
 from core.models.language_model import LanguageModel
 from core.policies.base import CachePolicy, Outcome, Plan
 from core.probes import Probe
 from core.rows import gather_rows, round_up, row_index, to_rows
+from core.runner import RowRunner, cuda_capture
 from core.sampling import GumbelNoise, Proposal, propose
 from core.state import DecodeState
 from core.timing import Stopwatch
@@ -89,6 +90,7 @@ class Denoiser:
         buffers = (spec, self.copies * num_slots, self.length, device, model.dtype)
         self.cache = KVCache(*buffers, keep_queries=policy.keeps_queries)
         self.deltas = DeltaCache(*buffers) if policy.layerwise else None
+        self.runner = RowRunner(model.backbone, self.cache, cuda_capture if device.type == "cuda" else None)
         self.rule = UNMASK_RULES[config.unmask](config)
         self.noise = GumbelNoise(num_slots, device) if config.temperature > 0 else None
         self.padded = [False] * num_slots
@@ -185,7 +187,7 @@ class Denoiser:
             num_rows = round_up(self.num_rows, self.row_bucket, self.length)
             rows = self._copied(to_rows(task.rows, num_rows))
             hook = watcher.at(rows) if watcher else None
-            hidden = forward_rows(backbone, tokens, self.rotary, rows, self.cache, masks, hook)
+            hidden = self.runner(tokens, self.rotary, rows, masks, hook)
             return gather_rows(hidden, row_index(rows, sources)), task.rows * self.model.spec.num_layers
         assert self.deltas is not None, "a policy with per_layer must say layerwise"
         allowed = state.valid & state.active[:, None]

@@ -1,0 +1,103 @@
+"""RowRunner: the pass over planned rows, on CUDA replayed as one graph for each row count."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from core.cache import KVCache
+from core.forward import KeyMasks, forward_rows
+from core.models.transformer import OnAttention, Rotary, Transformer
+
+Work = Callable[[], Tensor]
+Capture = Callable[[Work], Work]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Buffers that keep their addresses: what a recorded pass reads besides weights and K/V."""
+
+    tokens: Tensor
+    rotary: Rotary
+    rows: Tensor
+    mask: Tensor | None
+
+    @classmethod
+    def like(cls, tokens: Tensor, rotary: Rotary, rows: Tensor, mask: Tensor | None) -> "Inputs":
+        return cls(
+            tokens.clone(),
+            Rotary(rotary.cos.clone(), rotary.sin.clone()),
+            rows.clone(),
+            None if mask is None else mask.clone(),
+        )
+
+    def fill(self, tokens: Tensor, rotary: Rotary, rows: Tensor, mask: Tensor | None) -> None:
+        self.tokens.copy_(tokens)
+        self.rotary.cos.copy_(rotary.cos)
+        self.rotary.sin.copy_(rotary.sin)
+        self.rows.copy_(rows)
+        if self.mask is not None and mask is not None:
+            self.mask.copy_(mask)
+
+
+class RowRunner:
+    """`forward_rows` over one KVCache, whose buffers are the graphs' buffers.
+
+    capture: records work and returns its replay, see `cuda_capture`; None runs every pass eagerly, which
+    is what a CPU does. Recorded are partial passes whose layers share one key mask and nobody watches;
+    a full pass keeps a GPU busy without a graph. A replay's result is overwritten by the next of its kind.
+    Tested with a recorder that calls the work again; the CUDA graphs themselves have not been run on a GPU.
+    """
+
+    def __init__(self, model: Transformer, cache: KVCache, capture: Capture | None) -> None:
+        self.model, self.cache, self.capture = model, cache, capture
+        self.recorded: dict[tuple[int, bool], tuple[Inputs, Work]] = {}
+
+    def __call__(
+        self,
+        tokens: Tensor,
+        rotary: Rotary,
+        rows: Tensor,
+        key_masks: KeyMasks,
+        on_attention: OnAttention | None = None,
+    ) -> Tensor:
+        """Final hidden states [B, R, d]; arguments as of `forward_rows`."""
+        mask = key_masks[0]
+        shared = all(other is mask for other in key_masks)
+        partial = rows.shape[1] < self.cache.length
+        if self.capture is None or on_attention is not None or not shared or not partial:
+            return forward_rows(self.model, tokens, rotary, rows, self.cache, key_masks, on_attention)
+        kind = rows.shape[1], mask is not None
+        if kind not in self.recorded:
+            inputs = Inputs.like(tokens, rotary, rows, mask)
+            self.recorded[kind] = inputs, self.capture(lambda: self._pass(inputs))
+        inputs, replay = self.recorded[kind]
+        inputs.fill(tokens, rotary, rows, mask)
+        return replay()
+
+    def _pass(self, inputs: Inputs) -> Tensor:
+        masks = [inputs.mask] * self.model.spec.num_layers
+        return forward_rows(self.model, inputs.tokens, inputs.rotary, inputs.rows, self.cache, masks)
+
+
+def cuda_capture(work: Work) -> Work:
+    """Record work's kernels as a CUDA graph; its inputs, weights and K/V must keep their addresses.
+
+    The warm-up runs leave the K/V as one run does: a pass over the same rows writes the same values.
+    """
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(2):
+            work()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = work()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return result
+
+    return replay
