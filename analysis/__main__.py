@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Sequence
 
-from analysis.cli import bench, compare, floor, policies, report, run, sweep, tune
+from analysis.cli import bench, compare, evaluate, floor, policies, report, run, sweep, tune
 from analysis.cli.parsing import Parser
 
-COMMANDS = (run, compare, sweep, tune, bench, floor, report, policies)
+COMMANDS = (run, compare, sweep, tune, bench, evaluate, floor, report, policies)
 
 
 def build_parser() -> Parser:

@@ -1,0 +1,150 @@
+"""evaluate: benchmarks of lm-eval under a cache policy: accuracy, and the speed it was reached at."""
+
+import argparse
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from analysis.cli import parsing
+from analysis.cli.text import figure, percent, settings_text, table
+from analysis.environment import environment
+from analysis.settings import Setting
+from core import GenerationConfig, LanguageModel, load_model
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Few-shot examples and tokens to generate of one task."""
+
+    shots: int
+    gen_length: int
+
+
+# As a public leaderboard lists them for EntropyCache's runs; other tasks' lengths are not published there.
+PRESETS = {"gsm8k": Preset(4, 256), "mbpp": Preset(3, 256), "humaneval": Preset(0, 512)}
+
+
+def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
+    listed = ", ".join(f"{name} {p.shots}-shot {p.gen_length}" for name, p in PRESETS.items())
+    parser = commands.add_parser("evaluate", help="lm-eval benchmarks under a policy (needs lm-eval)")
+    parsing.add_common_options(parser, prompts=False)
+    parser.add_argument("--tasks", required=True, metavar="NAME,...", help="lm-eval task names")
+    parser.add_argument("--task-path", type=Path, metavar="FOLDER", help="folder with own task files")
+    parser.add_argument(
+        "--preset", action="store_true", help=f"shots and lengths of the paper's runs: {listed}"
+    )
+    parser.add_argument("--shots", type=int, help="few-shot examples (the task's own number)")
+    parser.add_argument("--limit", type=int, help="use only the first LIMIT documents of a task")
+    parser.add_argument("--batch", type=int, default=1, help="prompts at a time (1)")
+    parser.add_argument("--raw", action="store_true", help="continue the text, without the chat template")
+    parser.add_argument("--allow-code", action="store_true", help="let tasks run the code a model wrote")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="scores, speed, settings, machine")
+    parser.set_defaults(command=command)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Evaluate task by task and print a row for each metric."""
+    try:
+        import lm_eval  # type: ignore[import-not-found,unused-ignore]
+        from lm_eval.tasks import TaskManager  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise parsing.UsageError("evaluate needs the package lm-eval; pip install lm-eval") from None
+    for option in ("shots", "limit", "batch"):
+        if getattr(arguments, option) is not None:
+            parsing.require_at_least(f"--{option}", getattr(arguments, option), 0 if option == "shots" else 1)
+    base = parsing.generation_config(arguments)
+    setting = Setting(arguments.policy, parsing.policy_settings(arguments))
+    names = [name.strip() for name in arguments.tasks.split(",") if name.strip()]
+    plans = [(name, *_plan(arguments, name, base)) for name in names]
+    folder = arguments.task_path
+    if folder is not None and not folder.is_dir():
+        raise parsing.UsageError(f"--task-path {folder} is no folder")
+    manager = TaskManager(include_path=None if folder is None else str(folder))
+    unknown = [name for name in names if not manager.match_tasks([name])]
+    if unknown or not names:
+        raise parsing.UsageError(f"task {', '.join(unknown) or '(none)'} is not one that lm-eval knows")
+    parsing.check_writable(arguments.json)
+    model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+    results = [
+        _evaluate(lm_eval, manager, arguments, model, setting, decoding, name, shots)
+        for name, shots, decoding in plans
+    ]
+    if arguments.json is not None:
+        content = {"schema": 1, "kind": "evaluation", "environment": environment(model), "tasks": results}
+        arguments.json.write_text(json.dumps(content), encoding="utf-8")
+    print("\n".join(_report(model, setting, results)))
+    return 0
+
+
+def _plan(
+    arguments: argparse.Namespace, name: str, base: GenerationConfig
+) -> tuple[int | None, GenerationConfig]:
+    """Shots and decoding of a task: options win over the preset, the preset over the task's own."""
+    if not arguments.preset:
+        return arguments.shots, base
+    if name not in PRESETS:
+        raise parsing.UsageError(
+            f"--preset knows {', '.join(PRESETS)}; for {name} give --shots and --gen-length"
+        )
+    preset = PRESETS[name]
+    length = preset.gen_length if arguments.gen_length is None else arguments.gen_length
+    return preset.shots if arguments.shots is None else arguments.shots, replace(base, gen_length=length)
+
+
+def _evaluate(
+    lm_eval: Any,
+    manager: Any,
+    arguments: argparse.Namespace,
+    model: LanguageModel,
+    setting: Setting,
+    decoding: GenerationConfig,
+    name: str,
+    shots: int | None,
+) -> dict[str, Any]:
+    from analysis.lm_eval_model import DiffusionLM
+
+    language_model = DiffusionLM(model, setting, decoding, arguments.batch, chat=not arguments.raw)
+    found = lm_eval.simple_evaluate(
+        model=language_model,
+        tasks=[name],
+        num_fewshot=shots,
+        limit=arguments.limit,
+        task_manager=manager,
+        log_samples=False,
+        bootstrap_iters=1000,
+        confirm_run_unsafe_code=arguments.allow_code,
+    )
+    scores = {
+        f"{task}/{metric}": value
+        for task, metrics in found["results"].items()
+        for metric, value in metrics.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return {
+        "task": name,
+        "shots": shots,
+        "setting": setting.label,
+        "generation": decoding.to_dict(),
+        "scores": scores,
+        **language_model.spent.figures(),
+    }
+
+
+def _report(model: LanguageModel, setting: Setting, results: list[dict[str, Any]]) -> list[str]:
+    facts = model.facts()
+    rows = []
+    for result in results:
+        for name, value in result["scores"].items():
+            speed, share = result["tokens_per_second"], result["recompute_ratio"]
+            rows.append([name, figure(value), str(result["requests"]), figure(speed), percent(share)])
+    lines = [
+        f"{setting.label} on {facts['ref']}, {facts['dtype']} on {facts['device']}",
+        f"decoding: {settings_text(results[0]['generation'])}",
+        "",
+        table(("score", "value", "requests", "tokens/s", "recomputed"), rows),
+    ]
+    truncated = sum(result["truncated_prompts"] for result in results)
+    if truncated:
+        lines.append(f"{truncated} prompts were too long for the model and lost their beginning")
+    return lines
