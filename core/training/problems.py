@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from core.training.families import arithmetic, code, lists, lookup
+from core.training.families import arithmetic, code, lookup
 from core.training.problem import Problem, read_problems, with_examples, write_problems
 from core.training.sandbox import RefusedSourceError, run_function
 
@@ -34,7 +34,6 @@ class Family:
 
 FAMILIES = {
     arithmetic.NAME: Family(arithmetic.draw, 1, arithmetic.MAX_SIZE),
-    lists.NAME: Family(lists.draw, 2, lists.MAX_SIZE),
     lookup.NAME: Family(lookup.draw, 2, lookup.MAX_SIZE),
     code.NAME: Family(code.draw, 1, code.MAX_SIZE),
 }

@@ -10,8 +10,9 @@ from core.training.problems import draw
 from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID
 
 WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
-EARLY = {"drill": 0.35, "math": 0.2, "list": 0.15, "lookup": 0.15, "code": 0.15}
-LATE = {"drill": 0.1, "math": 0.3, "list": 0.25, "lookup": 0.2, "code": 0.15}
+EARLY = {"drill": 0.35, "math": 0.25, "lookup": 0.2, "code": 0.2}
+MIDDLE = {"drill": 0.25, "math": 0.25, "lookup": 0.3, "code": 0.2}
+LATE = {"drill": 0.1, "math": 0.3, "lookup": 0.4, "code": 0.2}
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Recipe:
     num_heads: int = 4
     vocab_size: int = 1280
     batch_tokens: int = 4096
-    matrix_lr: float = 0.015
-    vector_lr: float = 0.003
+    matrix_lr: float = 0.01
+    vector_lr: float = 0.0015
     weight_decay: float = 0.2
     warmup_steps: int = 50
     decay_from: float = 0.2
@@ -83,17 +84,25 @@ class Lesson:
     examples: tuple[Problem, ...] = ()
 
 
+def share_of(name: str, progress: float) -> float:
+    """Share of a family's lessons: early, then from 0.3 to 0.6 of the run the middle mix, late at its end."""
+    if progress < 0.3:
+        return EARLY[name] + (MIDDLE[name] - EARLY[name]) * progress / 0.3
+    late = max(0.0, (progress - 0.6) / 0.4)
+    return MIDDLE[name] + (LATE[name] - MIDDLE[name]) * late
+
+
 def draw_lesson(rng: Random, progress: float) -> Lesson:
     """What is trained on after `progress` (0..1) of the run: short things first, few-shot prompts late."""
-    blend = min(1.0, progress / 0.3)
     names = list(EARLY)
-    weights = [EARLY[name] * (1 - blend) + LATE[name] * blend for name in names]
+    weights = [share_of(name, progress) for name in names]
     name = rng.choices(names, weights)[0]
     largest = min(1.0, max(0.0, (progress - 0.03) / 0.3))
     if name == "drill":
         return Lesson(arithmetic.drill(rng, rng.randint(1, 2 + round(4 * largest))))
-    problem = draw(name, rng, held_out=False, largest=largest)
-    if progress < 0.3 or rng.random() > 0.08:
+    # A random cap on top of the random size: simple problems stay frequent to the end.
+    problem = draw(name, rng, held_out=False, largest=largest * rng.random())
+    if progress < 0.3 or rng.random() > 0.04:
         return Lesson(problem)
     shots = rng.randint(1, 8)
     return Lesson(problem, tuple(draw(name, rng, held_out=False, largest=0.5) for _ in range(shots)))

@@ -23,7 +23,7 @@ from core.training.recipe import WIDTHS, Lesson, Recipe
 from core.training.tokenizer import save_tokenizer, train_tokenizer
 
 LOG_EVERY_SECONDS = 20.0
-SAVE_EVERY_SECONDS = 300.0
+SAVE_EVERY_SECONDS = 120.0
 VALIDATE_EVERY_TOKENS = 1_000_000
 VALIDATION_PROBLEMS = 32
 

@@ -13,11 +13,6 @@ OBJECTS = (
     "apples", "pears", "books", "coins", "cards", "pens", "shells", "stamps", "eggs", "cookies",
     "marbles", "stickers", "balls", "plums", "cakes", "beads", "buttons", "candles", "nuts", "keys",
 )  # fmt: skip
-ITEMS = (
-    "cat", "dog", "fox", "owl", "bear", "wolf", "lion", "frog", "duck", "goat", "horse", "mouse",
-    "crow", "deer", "seal", "crab", "desk", "lamp", "chair", "door", "bell", "drum", "boat", "train",
-    "rose", "tree", "leaf", "stone", "cloud", "river", "moon", "star",
-)  # fmt: skip
 CITIES = (
     "Cairo", "Paris", "Rome", "Lima", "Oslo", "Berlin", "Madrid", "London", "Tokyo", "Delhi",
     "Quito", "Vienna", "Dublin", "Athens", "Prague", "Warsaw", "Boston", "Sydney", "Lisbon", "Seoul",

@@ -1,4 +1,4 @@
-"""Word problems over a closed table of sums up to 15, and the drills that teach the table."""
+"""Word problems over a closed table of one-digit sums, and the drills that teach the table."""
 
 from dataclasses import dataclass
 from random import Random
@@ -8,8 +8,8 @@ from core.training.words import HE, NAMES, OBJECTS
 
 NAME = "math"
 MAX_SIZE = 4
-LARGEST = 15
-MOST = 6
+LARGEST = 9
+MOST = 5
 ORDINALS = ("First", "Then", "Next", "Later")
 GAIN = ("buys {b} more", "finds {b} more", "gets {b} more from {other}", "picks {b} more")
 LOSS = ("eats {b}", "loses {b}", "gives {b} to {other}", "sells {b}")
@@ -34,7 +34,7 @@ class Sum:
 
 
 def next_sum(rng: Random, total: int) -> Sum:
-    """A feasible step from `total` that stays within 1..15."""
+    """A feasible step from `total` that stays within 1..9."""
     if total <= LARGEST // 2 and rng.random() < 0.15:
         return Sum(total, "*", 2)
     up = min(MOST, LARGEST - total)
@@ -63,9 +63,9 @@ def draw(rng: Random, size: int) -> Problem:
     pronoun = "he" if name in HE else "she"
     bags = None
     if rng.random() < 0.3:
-        count = rng.randint(2, 5)
+        count = rng.randint(2, 4)
         bags = Sum(count, "*", rng.randint(2, LARGEST // count))
-    total = start = bags.value if bags else rng.randint(2, LARGEST - 3)
+    total = start = bags.value if bags else rng.randint(2, LARGEST - 2)
     steps: list[Sum] = []
     for _ in range(size):
         steps.append(next_sum(rng, total))

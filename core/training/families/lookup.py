@@ -7,7 +7,7 @@ from core.training.problem import Problem
 from core.training.words import CITIES, COLORS, JOBS, NAMES
 
 NAME = "lookup"
-MAX_SIZE = 30
+MAX_SIZE = 16
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ LEADS = ("The text says:", "We can read:", "The facts are:")
 def draw(rng: Random, size: int) -> Problem:
     """`size` people, each with one or two facts."""
     people = rng.sample(NAMES, size)
-    attributes = rng.sample(ATTRIBUTES, rng.choice((1, 1, 2)))
+    attributes = rng.sample(ATTRIBUTES, rng.choice((1, 1, 1, 2)))
     facts = [{a.states: rng.choice(a.values) for a in attributes} for _ in people]
     table = dict(zip(people, facts, strict=True))
     lines = []
     for person, known in table.items():
         lines.append(person + " " + " and ".join(f"{states} {value}" for states, value in known.items()))
     text = ". ".join(lines) + "."
-    who_asked = rng.random() < 0.25 and unique_fact(rng, table, attributes)
+    who_asked = rng.random() < 0.15 and unique_fact(rng, table, attributes)
     if who_asked:
         question, told, answer = ask_backwards(rng, table, attributes, *who_asked)
     else:
