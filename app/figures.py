@@ -141,7 +141,7 @@ def volatility_panel(record: RunRecord) -> str:
     if trace is None or len(trace.steps) <= MIN_PAIRS:
         return plot_value(title, VOLATILITY_HOW, "", 340, (), None, not_watched(record))
     measured = volatility([trace])
-    recent = _setting(record, "recent")
+    recent = policy_setting(record, "recent")
     k = None if recent is None else int(recent)
     settled = measured.settled_age
     headline = [
@@ -152,12 +152,12 @@ def volatility_panel(record: RunRecord) -> str:
 
 
 def _threshold(record: RunRecord) -> float | None:
-    value = _setting(record, "entropy_threshold")
+    value = policy_setting(record, "entropy_threshold")
     return None if value is None else float(value)
 
 
-def _setting(record: RunRecord, name: str) -> Any:
-    """A policy setting of the first lane that has it."""
+def policy_setting(record: RunRecord, name: str) -> Any:
+    """A policy setting of the first lane that has it, None where none has."""
     for trace in record.traces:
         if name in trace.policy["config"]:
             return trace.policy["config"][name]

@@ -4,7 +4,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from analysis.trace import Trace
 from app.job import Job, LaneSpec
@@ -40,9 +40,10 @@ class LaneRun:
 
 @dataclass
 class RunRecord:
-    """One press of Run: the job, its lanes, the no-cache observation, speeds once measured.
+    """One press of Run: the job, its lanes, the no-cache observation; speeds and stale once measured.
 
-    order is above that of every earlier run; 0 is a recorded example.
+    order is above that of every earlier run; 0 is a recorded example. stale: traces watched by a
+    StalenessProbe, by the index of their lane.
     """
 
     run_id: str
@@ -51,6 +52,7 @@ class RunRecord:
     lanes: Sequence[LaneRun]
     observation: Trace | None = None
     speeds: Speeds | None = None
+    stale: dict[int, Trace] = field(default_factory=dict)
 
     @property
     def traces(self) -> list[Trace]:

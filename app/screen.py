@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.cards import cards
@@ -18,7 +18,7 @@ Updates = dict[Any, Any]
 
 @dataclass(frozen=True)
 class Parts:
-    """The components that show a run."""
+    """The components that show a run. afterwards: those drawn once it is over, and how."""
 
     status: Any
     grid: Any
@@ -27,6 +27,12 @@ class Parts:
     scatter: Any
     volatility: Any
     run_id: Any
+    afterwards: Mapping[Any, Callable[[RunRecord], Any]] = field(default_factory=dict)
+
+    def all(self) -> list[Any]:
+        """Every component that a run may change."""
+        own = [self.status, self.grid, self.cards, self.timeline, self.scatter, self.volatility]
+        return [*own, self.run_id, *self.afterwards]
 
 
 class Screen:
@@ -56,6 +62,8 @@ class Screen:
             )
         if moment.last:
             out[parts.run_id] = record.run_id
+            if record.traces:
+                out |= {part: draw(record) for part, draw in parts.afterwards.items()}
         return out
 
     def _due(self, name: str, moment: Moment) -> bool:

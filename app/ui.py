@@ -5,8 +5,9 @@ from typing import Any
 import gradio as gr
 
 from app.panels import ASSETS, script_paths
-from app.tabs.decode import DecodeTab, visitor_of
+from app.tabs.decode import DecodeTab
 from app.theme import theme
+from app.visitors import visitor_of
 from app.workshop import Workshop
 
 TITLE = "EntropyScope"

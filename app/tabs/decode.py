@@ -1,7 +1,7 @@
-"""The decode tab: a prompt and policies in, tokens as they appear, figures of the run."""
+"""The decode tab: a prompt and policies in, tokens as they appear, figures and explanations of the run."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -9,94 +9,79 @@ import gradio as gr
 
 from app.cards import cards
 from app.examples import recorded_example
-from app.figures import scatter_panel, timeline_panel, volatility_panel
-from app.forms import defaults, generation_spec, policy_spec
-from app.job import OBSERVE, Job
+from app.explain import measure_staleness, staleness_panel, whatif_panel
+from app.figures import timeline_panel
+from app.forms import entered
+from app.job import Job
 from app.panels import panel
-from app.perform import perform
-from app.screen import Parts, Screen, Updates, status
+from app.perform import Moment, perform
+from app.runs import RunRecord
+from app.screen import Parts, Screen, Updates, cards_value, status
 from app.speeds import measure_speeds
+from app.tabs.controls import AT_ONCE, Controls, policy_value
+from app.tabs.explain import Explanations
+from app.turns import Ticket
+from app.visitors import visitor_of
 from app.workshop import Workshop
-from core import POLICIES, GenerationConfig
 
-DEFAULT_POLICY = "entropy"
+# Everybody waits in our own line, which tells their place and lets them leave it.
+OWN_LINE: dict[str, Any] = {
+    "concurrency_limit": None,
+    "show_progress": "hidden",
+    "api_visibility": "private",
+}
+Measure = Callable[[Workshop, RunRecord, Ticket], Iterator[Moment]]
 
 
 class DecodeTab:
     """Builds the tab inside the current Blocks context and wires it to a workshop."""
 
     def __init__(self, workshop: Workshop) -> None:
-        self.workshop, self.problems = workshop, workshop.problems
+        self.workshop = workshop
+        example = recorded_example()
         with gr.Row(elem_id="decode"):
             with gr.Column(scale=0, min_width=320, elem_id="controls"):
-                self._controls()
+                self.controls = Controls(workshop.problems)
             with gr.Column(scale=1, min_width=320, elem_id="results"):
-                self._results()
+                self.cards = panel("cards", cards(example.record, example=True), elem_id="cards")
+                self.grid = panel("grid", example.frame, elem_id="grid")
+                timeline = timeline_panel(example.record, example=True)
+                self.timeline = panel("plot", timeline, elem_id="timeline")
+                self.explain = Explanations(example.record)
+        self.run_id = gr.State("")
         self.parts = Parts(
-            self.status, self.grid, self.cards, self.timeline, self.scatter, self.volatility, self.run_id
+            status=self.controls.status,
+            grid=self.grid,
+            cards=self.cards,
+            timeline=self.timeline,
+            scatter=self.explain.scatter,
+            volatility=self.explain.volatility,
+            run_id=self.run_id,
+            afterwards=self.explain.afterwards(),
         )
         self._wire()
 
-    def _controls(self) -> None:
-        self.prompt = gr.Textbox(
-            value=self.problems.first(), label="Prompt", lines=4, max_lines=12, elem_id="prompt"
-        )
-        with gr.Row(elem_classes="es-try"):
-            gr.HTML("try", elem_classes="es-try-label", apply_default_css=False)
-            self.suggestions = {
-                family: gr.Button(f"{family} ↻", size="sm", elem_classes="es-suggest", min_width=40)
-                for family in self.problems.families
-            }
-        with gr.Group():
-            self.policy = gr.Dropdown(
-                list(POLICIES), value=DEFAULT_POLICY, label="Cache policy", elem_id="policy", filterable=False
-            )
-            spec = policy_spec()
-            self.settings = panel(
-                "policy", policy_value(DEFAULT_POLICY), elem_id="policy-settings", spec=spec
-            )
-        self.lanes = panel("lanes", [], elem_id="lanes", spec=spec)
-        with gr.Row(elem_id="buttons"):
-            self.run = gr.Button("Run", variant="primary", elem_id="run", min_width=80)
-            self.stop = gr.Button("Stop", elem_id="stop", min_width=80)
-        self.status = panel("status", {"text": "ready: press Run to decode live"}, elem_id="status")
-        with gr.Accordion("Generation settings", open=False, elem_id="generation-fold"):
-            self.generation = panel(
-                "settings", defaults(GenerationConfig), elem_id="generation", spec=generation_spec()
-            )
-        self.run_id = gr.State("")
-
-    def _results(self) -> None:
-        example = recorded_example()
-        self.cards = panel("cards", cards(example.record, example=True), elem_id="cards")
-        self.grid = panel("grid", example.frame, elem_id="grid")
-        self.timeline = panel("plot", timeline_panel(example.record, example=True), elem_id="timeline")
-        self.observe = gr.Radio(
-            list(OBSERVE),
-            value=next(iter(OBSERVE)),
-            label="The two figures below watch the prompt decoded once more, without a cache, committing",
-            elem_id="observe",
-        )
-        with gr.Row(elem_classes="es-pair"):
-            with gr.Column(min_width=320):
-                self.scatter = panel("plot", scatter_panel(example.record), elem_id="scatter")
-            with gr.Column(min_width=320):
-                self.volatility = panel("plot", volatility_panel(example.record), elem_id="volatility")
-
     def _wire(self) -> None:
-        inputs = [self.prompt, self.settings, self.lanes, self.generation, self.observe]
-        figures = [self.cards, self.timeline, self.scatter, self.volatility]
-        outputs = [self.status, self.grid, *figures, self.run_id]
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-        # Everybody waits in our own line, which tells their place and lets them leave it.
-        own_line = {"concurrency_limit": None, **quiet}
-        self.run.click(self._run, inputs, outputs, **own_line)
-        self.cards.click(self._measure, self.run_id, [self.status, self.cards], **own_line)
-        self.stop.click(self._stop, None, None, queue=False, **quiet)
-        self.policy.change(policy_value_json, self.policy, self.settings, queue=False, **quiet)
-        for family, button in self.suggestions.items():
-            another = partial(self.problems.another, family)
-            button.click(another, None, self.prompt, queue=False, **quiet)
+        controls, explain = self.controls, self.explain
+        inputs = [
+            controls.prompt, controls.settings, controls.lanes, controls.generation, explain.observe
+        ]  # fmt: skip
+        controls.run.click(self._run, inputs, self.parts.all(), **OWN_LINE)
+        controls.stop.click(self._stop, None, None, **AT_ONCE)
+        speeds = partial(self._measure, measure_speeds, self.cards, cards_value)
+        self.cards.click(_generator(speeds), self.run_id, [controls.status, self.cards], **OWN_LINE)
+        stale = partial(self._measure, measure_staleness, explain.staleness, staleness_panel)
+        explain.measure_staleness.click(
+            _generator(stale), self.run_id, [controls.status, explain.staleness], **OWN_LINE
+        )
+        projected = [explain.tau, explain.k]
+        latest = {"trigger_mode": "always_last", **AT_ONCE}
+        for slider in projected:
+            slider.input(self._project, [self.run_id, *projected], explain.whatif, **latest)
+        chosen = explain.run_projected.click(
+            _projected_policy, projected, [controls.policy, controls.settings], **AT_ONCE
+        )
+        chosen.then(self._run, inputs, self.parts.all(), **OWN_LINE)
 
     def _stop(self, request: gr.Request) -> None:
         self.workshop.turns.stop(visitor_of(request))
@@ -107,7 +92,7 @@ class DecodeTab:
         try:
             job = Job.read(prompt, policy, lanes, generation, observe)
         except ValueError as error:
-            yield {self.status: status(f"error: {error}")}
+            yield {self.parts.status: status(f"error: {error}")}
             return
         visitor = visitor_of(request)
         record = self.workshop.runs.new(job)
@@ -116,39 +101,51 @@ class DecodeTab:
         try:
             for moment in perform(self.workshop, record, ticket):
                 updates = screen.updates(moment)
+                if moment.last and record.traces:
+                    self.workshop.runs.keep(visitor, record)
                 if updates:
                     yield updates
         except ValueError as error:
-            yield {self.status: status(f"error: {one_prompt(error)}")}
-        if record.traces:
-            self.workshop.runs.keep(visitor, record)
+            yield {self.parts.status: status(f"error: {one_prompt(error)}")}
 
-    def _measure(self, run_id: str, request: gr.Request) -> Iterator[Updates]:
+    def _measure(
+        self, measure: Measure, part: Any, draw: Callable[[RunRecord], str], run_id: str, request: gr.Request
+    ) -> Iterator[Updates]:
+        """Measure something more of a run that is kept, then draw the part that shows it."""
         visitor = visitor_of(request)
         record = self.workshop.runs.find(visitor, run_id)
         if record is None:
-            yield {self.status: status("error: this run is no longer kept; press Run again to measure it")}
+            yield {self.parts.status: status("error: there is no run of yours to measure; press Run first")}
             return
-        ticket = self.workshop.turns.join(visitor)
-        for moment in measure_speeds(self.workshop, record, ticket):
-            yield {self.status: status(moment.text)}
-        yield {self.cards: json.dumps(cards(record))}
+        for moment in measure(self.workshop, record, self.workshop.turns.join(visitor)):
+            if moment.last:
+                yield {self.parts.status: status(moment.text), part: draw(record)}
+            else:
+                yield {self.parts.status: status(moment.text)}
+
+    def _project(self, run_id: str, tau: float, k: float, request: gr.Request) -> str:
+        record = self.workshop.runs.find(visitor_of(request), run_id)
+        if record is None:
+            return whatif_panel(recorded_example().record, float(tau), int(k), example=True)
+        return whatif_panel(record, float(tau), int(k))
+
+
+def _generator(
+    handler: Callable[..., Iterator[Updates]],
+) -> Callable[[str, gr.Request], Iterator[Updates]]:
+    """A generator function of it, which Gradio can tell from a plain one, unlike a partial."""
+
+    def handle(run_id: str, request: gr.Request) -> Iterator[Updates]:
+        yield from handler(run_id, request)
+
+    return handle
+
+
+def _projected_policy(tau: float, k: float) -> tuple[str, str]:
+    value = policy_value("entropy", entropy_threshold=entered(float(tau)), recent=entered(int(k)))
+    return "entropy", json.dumps(value)
 
 
 def one_prompt(error: ValueError) -> str:
     """The engine's words on a list of prompts, for the one prompt of the page."""
     return str(error).removeprefix("prompt 0: ").replace("prompt 0 ", "the prompt ")
-
-
-def visitor_of(request: gr.Request | None) -> str:
-    """One browser tab's name for as long as it is open."""
-    return str(request.session_hash) if request is not None else "local"
-
-
-def policy_value(name: str) -> dict[str, Any]:
-    """A policy form's value with the policy's defaults."""
-    return {"policy": name, "config": defaults(POLICIES[name].Config)}
-
-
-def policy_value_json(name: str) -> str:
-    return json.dumps(policy_value(name))

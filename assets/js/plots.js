@@ -67,9 +67,10 @@
       this.about = h("p", { class: "es-about" });
       this.plot = h("div", { class: "es-plot", role: "img" });
       this.cursor = h("i", { class: "es-cursor", hidden: true });
+      this.across = h("i", { class: "es-across", hidden: true });
       this.spot = h("i", { class: "es-spot", hidden: true });
       this.empty = h("p", { class: "es-empty", hidden: true });
-      this.frame = h("div", { class: "es-plot-frame" }, this.plot, this.cursor, this.spot, this.empty);
+      this.frame = h("div", { class: "es-plot-frame" }, this.plot, this.cursor, this.across, this.spot, this.empty);
       this.buttons = h("span", { class: "es-save" }, this.saver("png"), this.saver("svg"));
       const header = h("header", { class: "es-card-head" }, this.title, this.buttons);
       root.append(header, this.how, this.choices, this.headline, this.frame, this.about);
@@ -158,7 +159,8 @@
         const at = Array.isArray(point.customdata) ? point.customdata[link.custom] : point.customdata;
         return { [link.kind]: at };
       }
-      return { [link.kind]: Math.round(point[link.axis]) };
+      const at = Math.round(point[link.axis]);
+      return Number.isFinite(at) ? { [link.kind]: at } : {};
     }
 
     listen() {
@@ -194,13 +196,14 @@
     mark() {
       const link = this.variant && this.value.link;
       const layout = this.plot._fullLayout;
-      this.cursor.hidden = this.spot.hidden = true;
+      this.cursor.hidden = this.across.hidden = this.spot.hidden = true;
       if (!link || !layout || !layout.xaxis) return;
       const wanted = [this.hovered, this.pinned].map((where) => where && where[link.kind]).find((at) => at !== null && at !== undefined);
       let at = wanted;
-      if (at === undefined && link.kind === "step" && link.axis && this.shown) at = Math.max(...this.shown, 0) - 1;
+      if (at === undefined && link.kind === "step" && link.axis === "x" && this.shown) at = Math.max(...this.shown, 0) - 1;
       if (at === undefined || at === null || at < 0) return;
-      if (link.axis) this.line(layout, at);
+      if (link.axis === "x") this.line(layout, at);
+      else if (link.axis === "y") this.row(layout, at);
       else this.point(layout, link, at);
     }
 
@@ -211,6 +214,15 @@
       this.cursor.hidden = false;
       this.cursor.style.transform = `translate(${l + x}px, ${t}px)`;
       this.cursor.style.height = `${height}px`;
+    }
+
+    row(layout, at) {
+      const { l, t, w, h: height } = layout._size;
+      const y = layout.yaxis.l2p(at);
+      if (y < 0 || y > height) return;
+      this.across.hidden = false;
+      this.across.style.transform = `translate(${l}px, ${t + y}px)`;
+      this.across.style.width = `${w}px`;
     }
 
     point(layout, link, at) {

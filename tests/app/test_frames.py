@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from analysis.comparison import agreement
 from app.cards import cards
+from app.explain import map_panel
 from app.figures import scatter_panel, timeline_panel, volatility_panel
 from app.frames import FrameFeed
 from app.job import Job
@@ -98,10 +99,10 @@ def test_slow_parts_are_not_starved_and_the_last_moment_brings_everything(
     workshop: Workshop, job: Make
 ) -> None:
     record = workshop.runs.new(job("none", observe="one"))
-    parts = Parts(*(f"part {index}" for index in range(7)))
+    parts = Parts(*(f"part {index}" for index in range(7)), afterwards={"map": map_panel})
     screen = Screen(record, workshop.token_text, parts)
     updates = [screen.updates(m) for m in perform(workshop, record, workshop.turns.join("me"))]
-    assert set(updates[-1]) == set(vars(parts).values())
+    assert set(updates[-1]) == set(parts.all())
     assert json.loads(updates[-1][parts.grid])["whole"]
     # Once at the first step, once more as the lane ends: nothing waits for the observation to be over.
     timeline = [update for update in updates[:-1] if parts.timeline in update]

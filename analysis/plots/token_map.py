@@ -1,0 +1,45 @@
+"""Figure of every token's drift at every step: which tokens keep moving, and when."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from analysis.drift import token_drift
+from analysis.plots.theme import apply_theme, empty_figure, look
+from analysis.trace import Trace
+
+TITLE = "Drift of each token at each step"
+
+
+def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
+    """Heat map of log10 layer-mean drift, position by step; a dot marks the step of the commit.
+
+    Empty where a position was not observed or did not move. Raises ValueError where drift was not watched.
+    """
+    values, _ = token_drift(trace)
+    if not (values > 0).any():
+        return empty_figure(TITLE, "no drift observed", dark)
+    colours = look(dark)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(values > 0, np.log10(values), np.nan)
+    figure = go.Figure(
+        go.Heatmap(
+            z=logs.T,
+            customdata=values.T,
+            colorscale="Cividis",
+            colorbar={"title": {"text": "drift"}, "thickness": 12, "tickprefix": "10^"},
+            hovertemplate="step %{x}, position %{y}: drift %{customdata:.2e}<extra></extra>",
+        )
+    )
+    decoded = np.flatnonzero(trace.decoded_at >= 0)
+    figure.add_scatter(
+        x=trace.decoded_at[decoded],
+        y=decoded,
+        mode="markers",
+        marker={"color": colours.full, "size": 4},
+        name="committed",
+        hovertemplate="position %{y} committed at step %{x}<extra></extra>",
+    )
+    apply_theme(figure, TITLE, "step", "position in the generation", dark, height=420)
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    figure.update_xaxes(showgrid=False)
+    return figure

@@ -1,0 +1,91 @@
+"""The explanations under a run, one tab each; drawn once the run is over, except for the first."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+
+from app.explain import (
+    layers_panel,
+    map_panel,
+    signals_panel,
+    staleness_panel,
+    tokens_panel,
+    whatif_panel,
+)
+from app.figures import policy_setting, scatter_panel, volatility_panel
+from app.job import OBSERVE
+from app.panels import panel
+from app.runs import RunRecord
+
+DEFAULT_TAU, DEFAULT_K = 1.0, 64
+MAX_TAU, MAX_K = 3.0, 128
+
+
+class Explanations:
+    """The tabs, built into the current context with an example in them."""
+
+    def __init__(self, example: RunRecord) -> None:
+        with gr.Tabs(elem_id="explain"):
+            with gr.Tab("Entropy and drift"):
+                self._drift(example)
+            with gr.Tab("What if?", elem_id="tab-whatif"):
+                self._whatif(example)
+            with gr.Tab("Recompute map"):
+                self.map = panel("plot", map_panel(example, example=True), elem_id="map")
+            with gr.Tab("Layers and tokens"), gr.Row(elem_classes="es-pair"):
+                with gr.Column(min_width=320):
+                    self.layers = panel("plot", layers_panel(example), elem_id="layers")
+                with gr.Column(min_width=320):
+                    self.tokens = panel("plot", tokens_panel(example), elem_id="tokens")
+            with gr.Tab("Signals"):
+                self.signals = panel("plot", signals_panel(example), elem_id="signals")
+            with gr.Tab("Staleness"):
+                self.measure_staleness = gr.Button(
+                    "Compare the caches of this run with full passes", elem_id="measure-staleness", size="sm"
+                )
+                self.staleness = panel("plot", staleness_panel(example), elem_id="staleness")
+
+    def _drift(self, example: RunRecord) -> None:
+        self.observe = gr.Radio(
+            list(OBSERVE),
+            value=next(iter(OBSERVE)),
+            label="These two figures watch the prompt decoded once more, without a cache, committing",
+            elem_id="observe",
+        )
+        with gr.Row(elem_classes="es-pair"):
+            with gr.Column(min_width=320):
+                self.scatter = panel("plot", scatter_panel(example), elem_id="scatter")
+            with gr.Column(min_width=320):
+                self.volatility = panel("plot", volatility_panel(example), elem_id="volatility")
+
+    def _whatif(self, example: RunRecord) -> None:
+        with gr.Row(elem_id="whatif-settings"):
+            self.tau = gr.Slider(
+                0, MAX_TAU, DEFAULT_TAU, step=0.05, label="τ, entropy threshold (nats)", elem_id="whatif-tau"
+            )
+            self.k = gr.Slider(0, MAX_K, DEFAULT_K, step=1, label="k, recent tokens", elem_id="whatif-k")
+            self.run_projected = gr.Button("Run it with these", elem_id="whatif-run", size="sm")
+        self.whatif = panel(
+            "plot", whatif_panel(example, DEFAULT_TAU, DEFAULT_K, example=True), elem_id="whatif"
+        )
+
+    def afterwards(self) -> dict[Any, Callable[[RunRecord], Any]]:
+        """What is drawn once a run is over, and how."""
+        return {
+            self.map: map_panel,
+            self.layers: layers_panel,
+            self.tokens: tokens_panel,
+            self.signals: signals_panel,
+            self.staleness: staleness_panel,
+            self.tau: lambda record: whatif_settings(record)[0],
+            self.k: lambda record: whatif_settings(record)[1],
+            self.whatif: lambda record: whatif_panel(record, *whatif_settings(record)),
+        }
+
+
+def whatif_settings(record: RunRecord) -> tuple[float, int]:
+    """Where the projection's sliders start: the run's own tau and k, within the sliders' ranges."""
+    tau, k = policy_setting(record, "entropy_threshold"), policy_setting(record, "recent")
+    within = DEFAULT_TAU if tau is None else min(max(float(tau), 0.0), MAX_TAU)
+    return within, DEFAULT_K if k is None else min(int(k), MAX_K)
