@@ -1,11 +1,16 @@
 """stream and generate: what they refuse before any work, and what their events hold."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from core import (
+    POLICIES,
+    UNMASK_RULES,
     GenerationConfig,
     LanguageModel,
     RunFinished,
@@ -15,8 +20,10 @@ from core import (
     generate,
     stream,
 )
+from core.policies.base import Plan
+from core.state import DecodeState
 from tests.invariants.runs import GEN, config
-from tests.tiny import CONTEXT, EOS, MASK, PROMPTS, VOCAB
+from tests.tiny import CONTEXT, EOS, LAYERS, MASK, PROMPTS, VOCAB
 
 SMALL = GenerationConfig(gen_length=8, block_length=4)
 
@@ -128,6 +135,64 @@ def test_each_request_finishes_once_in_the_event_of_its_last_step(llada: Languag
         busy = [number for number, event in enumerate(steps) if index in event.request]
         assert busy[-1] == number
         assert busy == list(range(busy[0], busy[0] + len(busy)))
+
+
+def test_policy_and_rule_hear_of_every_admission(
+    llada: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: dict[str, list[list[bool]]] = {"policy": [], "rule": []}
+
+    class ListeningRule(UNMASK_RULES["threshold"]):  # type: ignore[misc]
+        def reset(self, slots: Tensor) -> None:
+            heard["rule"].append(slots.tolist())
+
+    class ListeningPolicy(POLICIES["none"]):  # type: ignore[misc]
+        def reset(self, state: DecodeState, slots: Tensor) -> None:
+            heard["policy"].append(slots.tolist())
+
+    monkeypatch.setitem(UNMASK_RULES, "threshold", ListeningRule)
+    # Two equal prompts leave their slots together, the third takes the first slot.
+    prompts = [PROMPTS[0], PROMPTS[0], PROMPTS[1]]
+    generate(llada, prompts, config(), ListeningPolicy(POLICIES["none"].Config()), slots=2)
+    assert heard == {"policy": [[True, True], [True, False]], "rule": [[True, True], [True, False]]}
+
+
+def test_a_plan_that_leaves_nothing_to_decode_is_overruled(llada: LanguageModel) -> None:
+    class Reluctant(POLICIES["none"]):  # type: ignore[misc]
+        def plan(self, state: DecodeState) -> Plan:
+            return dataclasses.replace(super().plan(state), decode=torch.zeros_like(state.window))
+
+    plain = generate(llada, PROMPTS, config(), create_policy("none"))
+    events = stream(llada, PROMPTS, config(), Reluctant(POLICIES["none"].Config()))
+    # A run without targets would never end, so its steps are counted.
+    [*_, last] = itertools.islice(events, GEN + 2)
+    assert isinstance(last, RunFinished)
+    assert [done.tokens for done in last.generations] == [done.tokens for done in plain]
+
+
+def test_attention_is_handed_over_for_real_rows_and_valid_keys_only(model: LanguageModel) -> None:
+    seen: list[tuple[int, Tensor, Tensor]] = []
+
+    class Watcher(POLICIES["entropy"]):  # type: ignore[misc]
+        def plan(self, state: DecodeState) -> Plan:
+            valid = state.valid
+
+            def watch(layer: int, weights: Tensor, rows: Tensor) -> None:
+                seen.append((layer, weights.clone(), rows))
+                assert (weights.sum(dim=1) * ~valid[:, None]).sum() == 0
+
+            return dataclasses.replace(super().plan(state), on_attention=watch)
+
+    policy = Watcher(POLICIES["entropy"].Config(entropy_threshold=1.5))
+    generate(model, PROMPTS, config(), policy, row_bucket=4)
+    surplus = 0
+    for layer, weights, rows in seen:
+        length = weights.shape[-1]
+        real = (rows < length).float()[:, None].expand(weights.shape[:3])
+        torch.testing.assert_close(weights.sum(dim=-1), real)
+        surplus += int((rows == length).sum())
+        assert 0 <= layer < LAYERS
+    assert surplus > 0
 
 
 def test_generate_gives_what_stream_ends_with(llada: LanguageModel) -> None:

@@ -49,6 +49,8 @@ def eager_policy(name: str) -> CachePolicy:
         "dkv": {"interval": 3},
         "dkv-greedy": {"interval": 2},
         "dllm-cache": {"kp": 6, "kr": 3, "ratio": 0.25},
+        "d2cache": {"current_k": 3, "rollout_p": 0.3, "inflate": 1},
+        "elastic": {"gamma": 0.97},
     }
     return POLICIES[name](POLICIES[name].Config(**settings.get(name, {})))
 
