@@ -19,7 +19,7 @@ from analysis.staleness import staleness, summarise_staleness
 from analysis.timeline import timeline
 from analysis.trace import Trace
 from app.cards import about
-from app.figures import MIN_PAIRS, not_watched, observed, plot_value, policy_setting, variant
+from app.figures import MIN_PAIRS, STEP_AXIS, not_watched, observed, plot_value, policy_setting, variant
 from app.perform import Moment, wait_for_turn
 from app.runs import RunRecord
 from app.turns import Ticket
@@ -57,12 +57,13 @@ def map_panel(record: RunRecord, example: bool = False) -> str:
     """Which positions were recomputed when, and how old K/V were, one lane at a time."""
     variants = []
     for name, show in (("recomputed", "share"), ("age of K/V", "age")):
-        for lane in record.lanes:
+        for index, lane in enumerate(record.lanes):
             if lane.trace is not None and lane.trace.steps:
                 figure = recompute_map_figure(timeline(lane.trace), show)
-                variants.append(variant(figure, f"{lane.label}: {name}"))
-    link = {"kind": "step", "axis": "x", "seek": True}
-    return plot_value("Recompute map", MAP_HOW, about(record, example), 460, variants, link, "no step yet")
+                variants.append(variant(figure, f"{lane.label}: {name}", lane=index))
+    prompt = len(record.traces[0].prompt_ids) if record.traces else 0
+    links = [STEP_AXIS, {"kind": "positions", "axis": "y", "offset": prompt}]
+    return plot_value("Recompute map", MAP_HOW, about(record, example), 460, variants, links, "no step yet")
 
 
 def layers_panel(record: RunRecord) -> str:
@@ -79,8 +80,8 @@ def tokens_panel(record: RunRecord) -> str:
     title, trace = "Drift of each token", record.observation
     if trace is None or len(trace.steps) <= MIN_PAIRS:
         return plot_value(title, TOKENS_HOW, "", 340, empty=not_watched(record))
-    link = {"kind": "position", "axis": "y"}
-    return plot_value(title, TOKENS_HOW, observed(record), 340, [variant(token_map_figure(trace))], link)
+    links = [{"kind": "watched", "axis": "x"}, {"kind": "positions", "axis": "y"}]
+    return plot_value(title, TOKENS_HOW, observed(record), 340, [variant(token_map_figure(trace))], links)
 
 
 def signals_panel(record: RunRecord) -> str:
@@ -101,12 +102,11 @@ def staleness_panel(record: RunRecord) -> str:
     """How wrong each lane's cache was, where that has been measured."""
     title = "Staleness"
     variants = [
-        variant(staleness_figure(staleness(trace)), record.lanes[index].label, [_stale_text(trace)])
+        variant(staleness_figure(staleness(trace)), record.lanes[index].label, [_stale_text(trace)], index)
         for index, trace in sorted(record.stale.items())
     ]
-    link = {"kind": "step", "axis": "x", "seek": True}
     empty = "not measured: it takes a full pass at every step of every run"
-    return plot_value(title, STALENESS_HOW, about(record), 360, variants, link, empty)
+    return plot_value(title, STALENESS_HOW, about(record), 360, variants, [STEP_AXIS], empty)
 
 
 def _stale_text(trace: Trace) -> str:
@@ -120,7 +120,7 @@ def _stale_text(trace: Trace) -> str:
 def whatif_panel(record: RunRecord, threshold: float, recent: int, example: bool = False) -> str:
     """Projected recomputes of every lane with another tau and k."""
     variants = []
-    for lane in record.lanes:
+    for index, lane in enumerate(record.lanes):
         if lane.trace is None or not lane.trace.steps:
             continue
         projected = project(lane.trace, threshold, recent)
@@ -129,9 +129,9 @@ def whatif_panel(record: RunRecord, threshold: float, recent: int, example: bool
             f"{projected.recompute_ratio:.1%} of all rows"
         )
         recorded = f"recorded {int(projected.recorded_full.sum())} full, {projected.recorded_ratio:.1%}"
-        variants.append(variant(projection_figure(projected), lane.label, [line, recorded]))
-    link = {"kind": "step", "axis": "x", "seek": True}
-    return plot_value("What if?", WHATIF_HOW, about(record, example), 340, variants, link, "no step yet")
+        variants.append(variant(projection_figure(projected), lane.label, [line, recorded], index))
+    of = about(record, example)
+    return plot_value("What if?", WHATIF_HOW, of, 340, variants, [STEP_AXIS], "no step yet")
 
 
 def measure_staleness(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:

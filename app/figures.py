@@ -17,6 +17,7 @@ from app.cards import about, model_text, rule_text
 from app.runs import RunRecord
 
 MIN_PAIRS = 3
+STEP_AXIS = {"kind": "step", "axis": "x", "seek": True}
 OBSERVED_WITH = {True: "one token a step, no cache", False: "the run's own commit rule, no cache"}
 
 TIMELINE_HOW = (
@@ -41,13 +42,14 @@ def plot_value(
     about: str,
     height: int,
     variants: Sequence[dict[str, Any]] = (),
-    link: dict[str, Any] | None = None,
+    links: Sequence[dict[str, Any]] = (),
     empty: str = "",
 ) -> str:
     """A plot panel's value as JSON text. variants: from `variant`, one on show at a time.
 
-    link: what a point stands for: {"kind": "step" or "position", "axis": "x"} or, with the index of the
-    customdata that tells it, {"kind", "custom"}; "seek": a click goes to that step.
+    links: what a point stands for, each {"kind": "step" (of the run), "watched" (a step of the observation)
+    or "positions" (of the generation)} with its place: "axis" x or y less "offset", or its index in the
+    customdata, "custom". "positions" lists what each step committed; "seek": a click goes to the step.
     """
     value = {
         "title": title,
@@ -55,29 +57,30 @@ def plot_value(
         "about": about,
         "height": height,
         "variants": list(variants),
-        "link": link,
+        "links": list(links),
         "empty": empty,
     }
     return json.dumps(value, cls=PlotlyJSONEncoder)
 
 
-def variant(figure: go.Figure, label: str = "", headline: Sequence[str] = ()) -> dict[str, Any]:
-    """A figure of a plot panel, its name among the others and what it comes down to."""
+def variant(
+    figure: go.Figure, label: str = "", headline: Sequence[str] = (), lane: int | None = None
+) -> dict[str, Any]:
+    """A figure of a plot panel, its name among the others, what it comes down to, the lane it is of."""
     content = figure.to_plotly_json()
     content["layout"].pop("template", None)
-    return {"label": label, "headline": list(headline), "figure": content}
+    return {"label": label, "headline": list(headline), "lane": lane, "figure": content}
 
 
 def timeline_panel(record: RunRecord, example: bool = False) -> str:
     """Rows recomputed and entropy of every step, one lane at a time."""
     variants = [
-        variant(_timeline(lane.trace), lane.label, [_triggers(lane.trace)])
-        for lane in record.lanes
+        variant(_timeline(lane.trace), lane.label, [_triggers(lane.trace)], index)
+        for index, lane in enumerate(record.lanes)
         if lane.trace is not None and lane.trace.steps
     ]
-    link = {"kind": "step", "axis": "x", "seek": True}
     return plot_value(
-        "Recompute timeline", TIMELINE_HOW, about(record, example), 300, variants, link, "no step yet"
+        "Recompute timeline", TIMELINE_HOW, about(record, example), 300, variants, [STEP_AXIS], "no step yet"
     )
 
 
@@ -121,9 +124,8 @@ def not_watched(record: RunRecord) -> str:
 def scatter_panel(record: RunRecord) -> str:
     """Entropy against drift from the observation, Spearman plain and given the number committed."""
     title, trace = "Entropy against drift", record.observation
-    link = {"kind": "step", "custom": 0}
     if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, SCATTER_HOW, "", 340, (), link, not_watched(record))
+        return plot_value(title, SCATTER_HOW, "", 340, empty=not_watched(record))
     pairs = drift_pairs([trace])
     ranked = correlate(pairs, ["max_entropy"])
     headline = [coefficient_text("Spearman", ranked.plain["max_entropy"])]
@@ -132,14 +134,15 @@ def scatter_panel(record: RunRecord) -> str:
     else:
         headline.append("every step committed as many, so that number explains nothing here")
     figure = scatter_figure(pairs, ranked, threshold=_threshold(record))
-    return plot_value(title, SCATTER_HOW, observed(record), 340, [variant(figure, "", headline)], link)
+    links = [{"kind": "watched", "custom": 0, "positions": [list(step.committed) for step in trace.steps]}]
+    return plot_value(title, SCATTER_HOW, observed(record), 340, [variant(figure, "", headline)], links)
 
 
 def volatility_panel(record: RunRecord) -> str:
     """Drift of a token by its age from the observation, k marked where a lane has one."""
     title, trace = "Volatility after unmasking", record.observation
     if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, VOLATILITY_HOW, "", 340, (), None, not_watched(record))
+        return plot_value(title, VOLATILITY_HOW, "", 340, empty=not_watched(record))
     measured = volatility([trace])
     recent = policy_setting(record, "recent")
     k = None if recent is None else int(recent)

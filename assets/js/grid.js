@@ -46,6 +46,8 @@
       );
       this.cells = h("div", { class: "es-cells", role: "listbox", "aria-label": `tokens of ${head.label}` });
       this.cell = [];
+      // Side by side, long generations take smaller cells rather than twice the height.
+      if (!single && head.gen > 128) this.cells.style.setProperty("--columns", 16);
       for (let position = 0; position < head.gen; position += 1) {
         const first = position && position % head.block === 0 ? " first" : "";
         const cell = h("span", { class: `c${first}`, role: "option", "data-p": position, tabindex: -1 });
@@ -69,14 +71,17 @@
         const cell = event.target.closest("[data-p]");
         return cell ? Number(cell.dataset.p) : null;
       };
-      const point = (event) => emit("hover", { position: positionOf(event), step: null });
+      const point = (event) => {
+        const position = positionOf(event);
+        emit("hover", position === null ? {} : { positions: [position] });
+      };
       this.cells.addEventListener("pointerover", point);
       this.cells.addEventListener("focusin", (event) => {
         this.describe(positionOf(event));
         point(event);
       });
-      this.cells.addEventListener("pointerleave", () => emit("hover", { position: null, step: null }));
-      this.cells.addEventListener("click", (event) => emit("pin", { position: positionOf(event) }));
+      this.cells.addEventListener("pointerleave", () => emit("hover", {}));
+      this.cells.addEventListener("click", (event) => this.pin(positionOf(event)));
       this.cells.addEventListener("keydown", (event) => this.key(event, positionOf(event)));
     }
 
@@ -90,8 +95,15 @@
         next.element.tabIndex = 0;
         next.element.focus();
       } else if (event.key === "Enter") {
-        emit("pin", { position });
+        this.pin(position);
       }
+    }
+
+    /** Pin a position, or let it go where it is pinned already. */
+    pin(position) {
+      if (position === null) return;
+      const pinned = this.view.pinned.length === 1 && this.view.pinned[0] === position;
+      emit("pin", pinned ? {} : { positions: [position] });
     }
 
     /** The facts of one position as a sentence, for a tooltip and a screen reader. */
@@ -133,8 +145,8 @@
           classes += inBlock && lane.state !== "waiting" ? " m w" : " m";
         }
         if (lane.isRefreshed(canvas + position, shown)) classes += " fresh";
-        if (view.pinned === position) classes += " pin";
-        if (view.hovered === position) classes += " hover";
+        if (view.pinned.includes(position)) classes += " pin";
+        if (view.hovered.includes(position)) classes += " hover";
         if (classes !== cell.classes) cell.element.className = cell.classes = classes;
         if (text !== cell.text) say(cell.element, (cell.text = text));
       }
@@ -164,7 +176,7 @@
       this.block = block;
       this.views = [];
       this.colour = "entropy";
-      this.pinned = this.hovered = null;
+      this.pinned = this.hovered = [];
       this.player = new Player();
       this.tag = h("span", { class: "es-tag", hidden: true }, "recorded example");
       this.tip = h("p", { class: "es-tip", "aria-live": "off" });
@@ -183,16 +195,16 @@
         this.settled = settled;
         redraw();
       });
-      on("hover", ({ position }) => {
-        this.hovered = position;
+      on("hover", ({ positions }) => {
+        this.hovered = positions || [];
         redraw();
       });
-      on("pin", ({ position }) => {
-        this.pinned = position === this.pinned ? null : position;
+      on("pin", ({ positions }) => {
+        this.pinned = positions || [];
         redraw();
       });
       on("clear", () => {
-        this.pinned = this.hovered = null;
+        this.pinned = this.hovered = [];
         redraw();
       });
     }
@@ -239,7 +251,7 @@
     }
 
     rebuild() {
-      this.pinned = this.hovered = null;
+      this.pinned = this.hovered = [];
       this.views = run.lanes.map((lane, index) => new LaneView(lane, index, this));
       this.lanes.className = `es-lanes n${this.views.length}`;
       this.lanes.replaceChildren(...this.views.map((view) => view.element));
@@ -251,8 +263,8 @@
     draw() {
       this.lanes.dataset.colour = this.colour;
       this.views.forEach((view, index) => view.draw(this.shown[index] || 0));
-      const position = this.hovered ?? this.pinned;
-      const known = position !== null && this.views.length && position < this.views[0].cell.length;
+      const position = [...this.hovered, ...this.pinned][0];
+      const known = position !== undefined && this.views.length && position < this.views[0].cell.length;
       const hint = "Hover a token for its facts, click to pin it, Esc to let go.";
       const facts = this.views.map((view, index) =>
         (this.views.length > 1 ? `${LETTERS[index]} ` : "") + view.facts(position));

@@ -1,7 +1,7 @@
 /* Plots: a figure with its reading, drawn by plotly, re-coloured with the theme, linked to the rest. */
 (() => {
   "use strict";
-  const { h, on, emit, framed, panels, css, dark, run, LETTERS } = window.Scope;
+  const { h, on, framed, panels, css, dark, run, Links, LETTERS } = window.Scope;
 
   /** Colours that are too dim on a dark ground, and what stands for them there. */
   const ON_DARK = {
@@ -57,6 +57,17 @@
     return layout;
   }
 
+  /** Lines of at most `length` characters; markup signs are written out. */
+  function wrap(text, length) {
+    const lines = [""];
+    for (const word of text.split(/\s+/)) {
+      const last = lines.length - 1;
+      if (lines[last].length + word.length + 1 > length) lines.push(word);
+      else lines[last] += (lines[last] ? " " : "") + word;
+    }
+    return lines.map((line) => line.replace(/&/g, "&amp;").replace(/</g, "&lt;"));
+  }
+
   class Plot {
     constructor(root, { drawn, block }) {
       this.drawn = drawn;
@@ -66,22 +77,16 @@
       this.headline = h("p", { class: "es-headline" });
       this.about = h("p", { class: "es-about" });
       this.plot = h("div", { class: "es-plot", role: "img" });
-      this.cursor = h("i", { class: "es-cursor", hidden: true });
-      this.across = h("i", { class: "es-across", hidden: true });
-      this.spot = h("i", { class: "es-spot", hidden: true });
       this.empty = h("p", { class: "es-empty", hidden: true });
-      this.frame = h("div", { class: "es-plot-frame" }, this.plot, this.cursor, this.across, this.spot, this.empty);
+      this.frame = h("div", { class: "es-plot-frame" }, this.plot, this.empty);
       this.buttons = h("span", { class: "es-save" }, this.saver("png"), this.saver("svg"));
       const header = h("header", { class: "es-card-head" }, this.title, this.buttons);
       root.append(header, this.how, this.choices, this.headline, this.frame, this.about);
       this.chosen = 0;
       root.classList.add("es-card");
       this.block = block;
+      this.links = new Links(this.plot, this.frame);
       on("theme", () => this.draw());
-      on("cursor", framed(({ shown }) => this.follow(shown)));
-      on("hover", framed((where) => this.light(where)));
-      on("pin", ({ position, step }) => this.pin({ position, step }));
-      on("clear", () => this.pin({}));
       new ResizeObserver(framed(() => this.resize())).observe(root);
     }
 
@@ -116,7 +121,7 @@
           [...this.choices.children].forEach((chip, at) => chip.setAttribute("aria-pressed", String(at === index)));
           this.draw();
         },
-      }, h("b", { class: `es-letter lane-${index}` }, LETTERS[index]), variant.label);
+      }, run.lanes.length > 1 && variant.lane !== null ? h("b", { class: `es-letter lane-${variant.lane}` }, LETTERS[variant.lane]) : null, variant.label);
     }
 
     get variant() {
@@ -127,10 +132,12 @@
       if (!this.value) return;
       const { variant } = this;
       this.headline.replaceChildren(...(variant ? variant.headline : []).map((line) => h("span", {}, line)));
+      this.links.links = variant ? this.value.links : [];
+      this.links.lane = variant && variant.lane !== null ? variant.lane : 0;
       if (!variant) {
         window.Plotly.purge(this.plot);
         this.listening = false;
-        this.mark();
+        this.links.mark();
         this.drawn();
         return;
       }
@@ -139,122 +146,39 @@
       const layout = layoutOf(figure, this.plot.clientWidth);
       const config = { displayModeBar: false, responsive: false };
       window.Plotly.react(this.plot, data, layout, config).then(() => {
-        this.listen();
-        this.mark();
+        if (!this.listening) this.links.listen();
+        this.listening = true;
+        this.links.mark();
         this.drawn();
       });
     }
 
     resize() {
       if (this.variant && this.plot.clientWidth && this.plot.data) {
-        window.Plotly.Plots.resize(this.plot).then(() => this.mark());
-      }
-    }
-
-    /** What a point of this figure stands for: {step} or {position}, as the figure's link says. */
-    meaning(point) {
-      const { link } = this.value;
-      if (!link) return {};
-      if (link.custom !== undefined) {
-        const at = Array.isArray(point.customdata) ? point.customdata[link.custom] : point.customdata;
-        return { [link.kind]: at };
-      }
-      const at = Math.round(point[link.axis]);
-      return Number.isFinite(at) ? { [link.kind]: at } : {};
-    }
-
-    listen() {
-      if (this.listening) return;
-      this.listening = true;
-      this.plot.on("plotly_hover", ({ points }) => emit("hover", { position: null, step: null, ...this.meaning(points[0]) }));
-      this.plot.on("plotly_unhover", () => emit("hover", { position: null, step: null }));
-      this.plot.on("plotly_click", ({ points }) => {
-        const meaning = this.meaning(points[0]);
-        if (this.value.link && this.value.link.seek && meaning.step !== undefined) emit("seek", meaning);
-        emit("pin", meaning);
-      });
-    }
-
-    follow(shown) {
-      this.shown = shown;
-      this.mark();
-    }
-
-    light({ position, step }) {
-      this.hovered = { position, step };
-      this.mark();
-    }
-
-    pin(where) {
-      const same = this.pinned && this.pinned.position === where.position && this.pinned.step === where.step;
-      this.pinned = same ? null : where;
-      this.hovered = null;
-      this.mark();
-    }
-
-    /** Draw what is hovered, pinned or on show over the figure, without touching the figure. */
-    mark() {
-      const link = this.variant && this.value.link;
-      const layout = this.plot._fullLayout;
-      this.cursor.hidden = this.across.hidden = this.spot.hidden = true;
-      if (!link || !layout || !layout.xaxis) return;
-      const wanted = [this.hovered, this.pinned].map((where) => where && where[link.kind]).find((at) => at !== null && at !== undefined);
-      let at = wanted;
-      if (at === undefined && link.kind === "step" && link.axis === "x" && this.shown) at = Math.max(...this.shown, 0) - 1;
-      if (at === undefined || at === null || at < 0) return;
-      if (link.axis === "x") this.line(layout, at);
-      else if (link.axis === "y") this.row(layout, at);
-      else this.point(layout, link, at);
-    }
-
-    line(layout, at) {
-      const { l, t, w, h: height } = layout._size;
-      const x = layout.xaxis.l2p(at);
-      if (x < 0 || x > w) return;
-      this.cursor.hidden = false;
-      this.cursor.style.transform = `translate(${l + x}px, ${t}px)`;
-      this.cursor.style.height = `${height}px`;
-    }
-
-    row(layout, at) {
-      const { l, t, w, h: height } = layout._size;
-      const y = layout.yaxis.l2p(at);
-      if (y < 0 || y > height) return;
-      this.across.hidden = false;
-      this.across.style.transform = `translate(${l}px, ${t + y}px)`;
-      this.across.style.width = `${w}px`;
-    }
-
-    point(layout, link, at) {
-      for (const trace of this.plot._fullData) {
-        const custom = trace.customdata || [];
-        const index = Array.from(custom).findIndex((row) => (Array.isArray(row) ? row[link.custom] : row) === at);
-        if (index < 0 || trace.visible !== true) continue;
-        this.spot.hidden = false;
-        const { l, t } = layout._size;
-        const x = l + layout.xaxis.l2p(trace.x[index]);
-        const y = t + layout.yaxis.l2p(trace.y[index]);
-        this.spot.style.transform = `translate(${x}px, ${y}px)`;
-        return;
+        window.Plotly.Plots.resize(this.plot).then(() => this.links.mark());
       }
     }
 
     /** The picture on show, with title, reading and source written into it. */
     save(format) {
-      const layout = { ...this.plot.layout, paper_bgcolor: css("--es-surface"), autosize: false };
-      layout.width = Math.max(640, this.plot.clientWidth);
-      layout.height = this.plot.clientHeight + 110;
-      layout.margin = { ...this.plot._fullLayout._size, l: this.plot._fullLayout._size.l, t: 46, b: this.plot._fullLayout._size.b + 76, r: 16 };
-      layout.title = { text: this.value.title, x: 0.01, xanchor: "left", y: 0.98, yanchor: "top", font: { size: 16 } };
-      const wrap = (text) => text.replace(/(.{1,105})(\s|$)/g, "$1<br>").replace(/<br>$/, "");
+      const { _size: size } = this.plot._fullLayout;
+      const width = Math.max(640, this.plot.clientWidth);
       const words = [...this.variant.headline, this.value.how, this.value.about].join(" · ");
-      const caption = wrap(words.replace(/</g, "&lt;"));
-      layout.annotations = [...(layout.annotations || []), {
-        text: caption, showarrow: false, align: "left", font: { size: 10 },
-        xref: "container", yref: "container", x: 0.01, y: 0.01, xanchor: "left", yanchor: "bottom",
-      }];
+      const lines = wrap(words, Math.round(width / 6.2));
+      const caption = {
+        text: lines.join("<br>"), showarrow: false, align: "left", font: { size: 10 },
+        xref: "paper", yref: "paper", x: 0, y: 0, xanchor: "left", yanchor: "top", yshift: -size.b - 6, xshift: 8 - size.l,
+      };
+      const layout = {
+        ...this.plot.layout, width, autosize: false, paper_bgcolor: css("--es-surface"),
+        height: this.plot.clientHeight + 40 + 14 * lines.length,
+        margin: { l: size.l, r: Math.max(16, size.r), t: size.t + 28, b: size.b + 12 + 14 * lines.length },
+        title: { text: this.value.title, x: 0.01, xanchor: "left", yref: "container", y: 0.985, yanchor: "top", font: { size: 16 } },
+        annotations: [...(this.plot.layout.annotations || []), caption],
+      };
       const filename = `${run.id || "run"}-${this.block.id || "figure"}`;
-      window.Plotly.downloadImage({ data: this.plot.data, layout }, { format, filename, scale: 2, width: layout.width, height: layout.height });
+      const options = { format, filename, scale: format === "png" ? 2 : 1, width, height: layout.height };
+      window.Plotly.downloadImage({ data: this.plot.data, layout }, options);
     }
   }
 
