@@ -13,12 +13,11 @@ if __name__ == "__main__":
 with contextlib.suppress(ImportError):
     import spaces  # noqa: F401
 
-from app.start import spare_one_core
+from app.start import new_workshop, spare_one_core
 from app.ui import build, launch_options
-from app.workshop import Workshop
 
 spare_one_core()
-workshop = Workshop()
+workshop = new_workshop()
 demo = build(workshop)
 
 if __name__ == "__main__":

@@ -24,14 +24,14 @@ HELP = {
 }
 
 
-def cards(record: RunRecord, example: bool = False) -> dict[str, Any]:
-    """The cards panel's value for what is known of a run by now."""
+def cards(record: RunRecord, example: bool = False, still: bool = False) -> dict[str, Any]:
+    """The cards panel's value for what is known of a run by now; still: nothing more can be measured."""
     lanes = []
     reference = reference_trace(record)
     for index, lane in enumerate(record.lanes):
         if lane.trace is None or not lane.trace.steps:
             continue
-        numbers = _numbers(record, index, lane.trace, example)
+        numbers = _numbers(record, index, lane.trace, None if example or still else "measure")
         if len(record.lanes) > 1:
             numbers.append(_number("agreement", _agreement(lane.trace, reference), "%"))
         lanes.append({"label": lane.label, "verdict": VERDICTS[lane.solved], "numbers": numbers})
@@ -81,7 +81,7 @@ def rule_text(trace: Trace) -> str:
     return f"blocks of {settings.get('block_length')}, commits by {rule}, {sampled}"
 
 
-def _numbers(record: RunRecord, index: int, trace: Trace, example: bool) -> list[dict[str, Any]]:
+def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) -> list[dict[str, Any]]:
     totals = trace.totals
     ratio, speed, overhead = (
         totals[name] for name in ("recompute_ratio", "tokens_per_second", "decision_overhead")
@@ -93,7 +93,6 @@ def _numbers(record: RunRecord, index: int, trace: Trace, example: bool) -> list
         seconds = record.speeds.lanes[index]
         speed = trace.num_useful_tokens / seconds
         gains = [record.speeds.vanilla / seconds, record.speeds.parallel / seconds]
-    action = None if example else "measure"
     return [
         _number("recompute ratio", None if ratio is None else f"{100 * ratio:.1f}", "%"),
         _number(

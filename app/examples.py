@@ -31,14 +31,18 @@ def recorded_example() -> Example:
     trace, observation = Trace.load(RUN), Trace.load(OBSERVATION)
     texts = json.loads(TOKENS.read_text(encoding="utf-8"))
     record = record_of(trace, "recorded", 0, observation)
-    feed = FrameFeed(record, lambda token: texts[str(token)], example=True)
+    feed = FrameFeed(record, lambda trace: lambda token: texts[str(token)], example=True)
     return Example(record, feed.frame("done", whole=True))
 
 
 def record_of(trace: Trace, run_id: str, order: int, observation: Trace | None = None) -> RunRecord:
-    """A trace from a file as a finished run."""
+    """A trace from a file as a finished run. Raises ValueError for settings that are none of ours."""
     spec = LaneSpec(str(trace.policy["name"]), tuple(trace.policy["config"].items()))
-    job = Job(trace.prompt or "", (spec,), GenerationConfig(**trace.generation))
+    try:
+        generation = GenerationConfig(**trace.generation)
+    except TypeError as error:
+        raise ValueError(f"trace: generation: {error}") from None
+    job = Job(trace.prompt or "", (spec,), generation)
     lane = LaneRun(spec, trace, "done" if trace.complete else "stopped")
     return RunRecord(run_id, order, job, [lane], observation)
 

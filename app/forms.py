@@ -91,7 +91,10 @@ def entered(value: Any) -> Any:
         return value
     if value is None:
         return "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
 
 
 def read(text: Any) -> Any:

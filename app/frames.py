@@ -13,11 +13,13 @@ TokenText = Callable[[int], str]
 class FrameFeed:
     """The frames of one run. `order` travels with each, so that the page knows the late ones.
 
-    token_text gives a token's text; example marks a recorded run.
+    texts_of gives a trace's token texts; example marks a recorded run.
     """
 
-    def __init__(self, record: RunRecord, token_text: TokenText, example: bool = False) -> None:
-        self.record, self.token_text, self.example = record, token_text, example
+    def __init__(
+        self, record: RunRecord, texts_of: Callable[[Trace], TokenText], example: bool = False
+    ) -> None:
+        self.record, self.texts_of, self.example = record, texts_of, example
         self._sent: dict[int, int] = {}
         self._started = False
 
@@ -29,7 +31,8 @@ class FrameFeed:
             if lane.trace is None:
                 continue
             first = 0 if whole else self._sent.get(index, 0)
-            steps = [step_record(step, lane.trace, self.token_text) for step in lane.trace.steps[first:]]
+            text = self.texts_of(lane.trace)
+            steps = [step_record(step, lane.trace, text) for step in lane.trace.steps[first:]]
             part: dict[str, Any] = {"lane": index, "state": lane.state, "steps": steps}
             if whole or index not in self._sent:
                 part["head"] = lane_head(lane.label, lane.trace)

@@ -14,7 +14,7 @@ import gradio as gr
 import plotly
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
-SCRIPTS = ("scope", "lanes", "strips", "player", "grid", "cards", "links", "plots", "forms")
+SCRIPTS = ("scope", "lanes", "strips", "player", "grid", "cards", "links", "plots", "history", "forms")
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 

@@ -71,8 +71,12 @@ class RunStore:
 
     def new(self, job: Job) -> RunRecord:
         """A record with an id and an order above every earlier one; kept once `keep` is called."""
-        order = next(self._orders)
+        order = self.new_order()
         return RunRecord(f"run-{order}", order, job, [LaneRun(spec) for spec in job.lanes])
+
+    def new_order(self) -> int:
+        """A number above every one given before."""
+        return next(self._orders)
 
     def keep(self, visitor: str, record: RunRecord) -> None:
         """Store or renew a record; the visitor's oldest, and the oldest visitor, make room."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from analysis.trace import Trace
 from app.cards import cards
 from app.figures import scatter_panel, timeline_panel, volatility_panel
 from app.frames import FrameFeed, TokenText
@@ -38,9 +39,9 @@ class Parts:
 class Screen:
     """Turns a run's moments into updates of the page's parts, each at its own pace."""
 
-    def __init__(self, record: RunRecord, token_text: TokenText, parts: Parts) -> None:
+    def __init__(self, record: RunRecord, texts_of: Callable[[Trace], TokenText], parts: Parts) -> None:
         self.record, self.parts = record, parts
-        self.feed = FrameFeed(record, token_text)
+        self.feed = FrameFeed(record, texts_of)
         self._paces = {"status": Pace(GRID_HZ), "grid": Pace(GRID_HZ)}
         self._paces |= {"figures": Pace(PLOTS_HZ), "observation": Pace(PLOTS_HZ)}
         self._told = ""

@@ -13,9 +13,14 @@ def spare_one_core() -> None:
     torch.set_num_threads(max(1, (os.cpu_count() or 2) - 1))
 
 
+def new_workshop() -> Workshop:
+    """The workshop of this process; on a Hugging Face Space it knows the Space's name."""
+    return Workshop(space=os.environ.get("SPACE_ID"))
+
+
 def main() -> None:
     """Load the model, then serve: loading beside a starting server would make it miss its port."""
     spare_one_core()
-    workshop = Workshop()
+    workshop = new_workshop()
     workshop.model()
     build(workshop).launch(**launch_options())

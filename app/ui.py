@@ -25,7 +25,7 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
     gr.set_static_paths([str(path) for path in script_paths()])
     with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(600, 3600)) as page:
         gr.Markdown(f"# {TITLE}\n{PURPOSE}", elem_id="masthead")
-        DecodeTab(shop)
+        DecodeTab(shop, page)
 
         def leave(request: gr.Request) -> None:
             shop.leave(visitor_of(request))

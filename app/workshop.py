@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 
+from analysis.trace import Trace
 from app.problems import Problems
 from app.runs import RunStore
 from app.turns import Turns
@@ -11,15 +12,19 @@ from core import LanguageModel, load_model
 
 
 class Workshop:
-    """Shared by every visitor. The model is loaded at first use, by whoever's turn it is."""
+    """Shared by every visitor. The model is loaded at first use, by whoever's turn it is.
+
+    space: the name of the Hugging Face Space this runs on, if any.
+    """
 
     def __init__(
         self,
         ref: str = "embedded",
         loader: Callable[[str], LanguageModel] = load_model,
         problems: Problems | None = None,
+        space: str | None = None,
     ) -> None:
-        self.ref = ref
+        self.ref, self.space = ref, space
         self.problems = problems if problems is not None else Problems.load()
         self.turns = Turns()
         self.runs = RunStore()
@@ -44,6 +49,11 @@ class Workshop:
         if self._texts is None:
             self._texts = token_texts(self.model())
         return self._texts(token)
+
+    def texts_of(self, trace: Trace) -> Callable[[int], str]:
+        """Token texts of a trace: this workshop's where its model made it, else the bare ids."""
+        same = trace.model["ref"] == self.ref
+        return self.token_text if same else "#{}".format
 
     def grade(self, prompt: str, answer: str | None) -> bool | None:
         """Whether an answer to one of the held-out problems is right; None for other prompts."""

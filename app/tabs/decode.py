@@ -20,6 +20,7 @@ from app.screen import Parts, Screen, Updates, cards_value, status
 from app.speeds import measure_speeds
 from app.tabs.controls import AT_ONCE, Controls, policy_value
 from app.tabs.explain import Explanations
+from app.tabs.keep import Keep
 from app.turns import Ticket
 from app.visitors import visitor_of
 from app.workshop import Workshop
@@ -36,12 +37,13 @@ Measure = Callable[[Workshop, RunRecord, Ticket], Iterator[Moment]]
 class DecodeTab:
     """Builds the tab inside the current Blocks context and wires it to a workshop."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: Workshop, page: gr.Blocks) -> None:
         self.workshop = workshop
         example = recorded_example()
         with gr.Row(elem_id="decode"):
             with gr.Column(scale=0, min_width=320, elem_id="controls"):
                 self.controls = Controls(workshop.problems)
+                self.keep = Keep(workshop)
             with gr.Column(scale=1, min_width=320, elem_id="results"):
                 self.cards = panel("cards", cards(example.record, example=True), elem_id="cards")
                 self.grid = panel("grid", example.frame, elem_id="grid")
@@ -59,14 +61,16 @@ class DecodeTab:
             run_id=self.run_id,
             afterwards=self.explain.afterwards(),
         )
-        self._wire()
+        self._wire(page)
 
-    def _wire(self) -> None:
+    def _wire(self, page: gr.Blocks) -> None:
         controls, explain = self.controls, self.explain
         inputs = [
             controls.prompt, controls.settings, controls.lanes, controls.generation, explain.observe
         ]  # fmt: skip
-        controls.run.click(self._run, inputs, self.parts.all(), **OWN_LINE)
+        self.keep.wire(page, controls, self.parts, inputs)
+        outputs = [*self.parts.all(), self.keep.history]
+        controls.run.click(self._run, inputs, outputs, **OWN_LINE)
         controls.stop.click(self._stop, None, None, **AT_ONCE)
         speeds = partial(self._measure, measure_speeds, self.cards, cards_value)
         self.cards.click(_generator(speeds), self.run_id, [controls.status, self.cards], **OWN_LINE)
@@ -81,7 +85,7 @@ class DecodeTab:
         chosen = explain.run_projected.click(
             _projected_policy, projected, [controls.policy, controls.settings], **AT_ONCE
         )
-        chosen.then(self._run, inputs, self.parts.all(), **OWN_LINE)
+        chosen.then(self._run, inputs, outputs, **OWN_LINE)
 
     def _stop(self, request: gr.Request) -> None:
         self.workshop.turns.stop(visitor_of(request))
@@ -96,13 +100,14 @@ class DecodeTab:
             return
         visitor = visitor_of(request)
         record = self.workshop.runs.new(job)
-        screen = Screen(record, self.workshop.token_text, self.parts)
+        screen = Screen(record, self.workshop.texts_of, self.parts)
         ticket = self.workshop.turns.join(visitor)
         try:
             for moment in perform(self.workshop, record, ticket):
                 updates = screen.updates(moment)
                 if moment.last and record.traces:
                     self.workshop.runs.keep(visitor, record)
+                    updates[self.keep.history] = self.keep.listed(visitor)
                 if updates:
                     yield updates
         except ValueError as error:
@@ -117,11 +122,18 @@ class DecodeTab:
         if record is None:
             yield {self.parts.status: status("error: there is no run of yours to measure; press Run first")}
             return
-        for moment in measure(self.workshop, record, self.workshop.turns.join(visitor)):
-            if moment.last:
-                yield {self.parts.status: status(moment.text), part: draw(record)}
-            else:
-                yield {self.parts.status: status(moment.text)}
+        made_by = record.traces[0].model["ref"]
+        if made_by != self.workshop.ref:
+            yield {
+                self.parts.status: status(f"error: this run is of model {made_by}; load it to measure more")
+            }
+            return
+        try:
+            for moment in measure(self.workshop, record, self.workshop.turns.join(visitor)):
+                drawn = {part: draw(record)} if moment.last else {}
+                yield {self.parts.status: status(moment.text), **drawn}
+        except ValueError as error:
+            yield {self.parts.status: status(f"error: {one_prompt(error)}")}
 
     def _project(self, run_id: str, tau: float, k: float, request: gr.Request) -> str:
         record = self.workshop.runs.find(visitor_of(request), run_id)

@@ -27,7 +27,7 @@ def run(workshop: Workshop, job: Job) -> RunRecord:
 
 def test_deltas_add_up_to_the_whole(workshop: Workshop, job: Make) -> None:
     record = workshop.runs.new(job("entropy", "none"))
-    feed = FrameFeed(record, workshop.token_text)
+    feed = FrameFeed(record, workshop.texts_of)
     steps: dict[int, list] = {0: [], 1: []}
     heads = {}
     for moment in perform(workshop, record, workshop.turns.join("me")):
@@ -42,14 +42,14 @@ def test_deltas_add_up_to_the_whole(workshop: Workshop, job: Make) -> None:
 
 def test_only_the_first_frame_starts_and_later_runs_have_larger_orders(workshop: Workshop, job: Make) -> None:
     first, second = run(workshop, job("none")), run(workshop, job("none"))
-    feed = FrameFeed(first, workshop.token_text)
+    feed = FrameFeed(first, workshop.texts_of)
     assert [feed.frame("running")["starts"] for _ in range(3)] == [True, False, False]
     assert second.order > first.order > 0
 
 
 def test_refreshed_runs_hold_the_rows_of_the_trace(workshop: Workshop, job: Make) -> None:
     record = run(workshop, job("dual"))
-    frame = FrameFeed(record, workshop.token_text).frame("done", whole=True)
+    frame = FrameFeed(record, workshop.texts_of).frame("done", whole=True)
     for step, sent in zip(record.traces[0].steps, frame["lanes"][0]["steps"], strict=True):
         assert sum(count for _, count in sent["r"]) == step.num_refreshed
 
@@ -100,7 +100,7 @@ def test_slow_parts_are_not_starved_and_the_last_moment_brings_everything(
 ) -> None:
     record = workshop.runs.new(job("none", observe="one"))
     parts = Parts(*(f"part {index}" for index in range(7)), afterwards={"map": map_panel})
-    screen = Screen(record, workshop.token_text, parts)
+    screen = Screen(record, workshop.texts_of, parts)
     updates = [screen.updates(m) for m in perform(workshop, record, workshop.turns.join("me"))]
     assert set(updates[-1]) == set(parts.all())
     assert json.loads(updates[-1][parts.grid])["whole"]

@@ -1,0 +1,65 @@
+"""History: the visitor's last runs as a list to pick from, and picked lanes as a run of their own."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.job import MAX_LANES
+from app.runs import RunRecord, RunStore
+
+SHOWN_PROMPT = 64
+
+
+def history(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """The history panel's value: one entry a lane, the latest run first."""
+    return [
+        {
+            "run": record.run_id,
+            "lane": index,
+            "label": lane.label,
+            "prompt": _short(record.job.prompt) or "prompt given as token ids",
+            "summary": _summary(lane.trace.totals),
+        }
+        for record in runs
+        for index, lane in enumerate(record.lanes)
+        if lane.trace is not None
+    ]
+
+
+def picked(store: RunStore, visitor: str, picks: Any) -> RunRecord:
+    """Picked (run, lane) pairs side by side as a new record.
+
+    The observation of the first is kept where all are of one prompt. Raises ValueError for picks that are
+    gone or too many.
+    """
+    if not isinstance(picks, list) or not 1 <= len(picks) <= MAX_LANES:
+        raise ValueError(f"pick one to {MAX_LANES} runs to show side by side")
+    lanes, records = [], []
+    for pick in picks:
+        record = store.find(visitor, str(pick.get("run")))
+        index = pick.get("lane")
+        if record is None or not isinstance(index, int) or not 0 <= index < len(record.lanes):
+            raise ValueError("a picked run is no longer kept; the last 12 are")
+        lanes.append(record.lanes[index])
+        records.append(record)
+    first = records[0]
+    if len({record.run_id for record in records}) == 1 and len(lanes) == len(first.lanes):
+        return replace(first, order=store.new(first.job).order)
+    shown = store.new(replace(first.job, lanes=tuple(lane.spec for lane in lanes)))
+    shown.lanes = lanes
+    if len({record.job.prompt for record in records}) == 1:
+        shown.observation = first.observation
+    return shown
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_PROMPT else line[: SHOWN_PROMPT - 1] + "…"
+
+
+def _summary(totals: dict[str, float | int | None]) -> str:
+    ratio, speed = totals["recompute_ratio"], totals["tokens_per_second"]
+    parts = [f"{totals['steps']} steps"]
+    parts += [f"{100 * ratio:.0f} % recomputed"] if ratio is not None else []
+    parts += [f"{speed:.0f} tokens/s"] if speed is not None else []
+    return ", ".join(parts)

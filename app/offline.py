@@ -1,0 +1,50 @@
+"""offline_page: a run as one HTML file with the page's own panels: replay, cards and figures, no network."""
+
+import json
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from app.cards import cards
+from app.explain import layers_panel, map_panel, signals_panel, staleness_panel, tokens_panel
+from app.figures import scatter_panel, timeline_panel, volatility_panel
+from app.panels import ASSETS, script_paths
+from app.runs import RunRecord
+
+TEMPLATE = ASSETS / "offline.html.j2"
+FIGURES = {
+    "timeline": timeline_panel,
+    "scatter": scatter_panel,
+    "volatility": volatility_panel,
+    "map": map_panel,
+    "layers": layers_panel,
+    "tokens": tokens_panel,
+    "signals": signals_panel,
+    "staleness": staleness_panel,
+}
+
+
+def offline_page(record: RunRecord, frame: dict[str, Any], link: str) -> str:
+    """The whole page as text; figures that would be empty are left out. link: the query of its settings."""
+    values: dict[str, Any] = {"grid": frame, "cards": cards(record, still=True)}
+    for name, draw in FIGURES.items():
+        value = json.loads(draw(record))
+        if value["variants"]:
+            values[name] = value
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in script_paths())
+    return template.render(
+        record=record,
+        figures=[name for name in values if name not in ("grid", "cards")],
+        link=link,
+        css=Markup((ASSETS / "app.css").read_text(encoding="utf-8")),
+        scripts=Markup(_within_script(scripts)),
+        values=Markup(_within_script(json.dumps(values))),
+    )
+
+
+def _within_script(text: str) -> str:
+    """Text that can't end the script element it stands in, nor open a comment there."""
+    return text.replace("</", "<\\/").replace("<!--", "<\\!--")

@@ -1,0 +1,137 @@
+"""Keep and share: the runs of this visit, files in and out, a link to the settings."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from analysis.trace import Trace
+from app.bundle import write_bundle
+from app.examples import record_of
+from app.frames import FrameFeed
+from app.history import history, picked
+from app.job import Job
+from app.links import FormValues, forms_of, has_settings, query_of
+from app.panels import panel
+from app.perform import Moment
+from app.runs import RunRecord
+from app.screen import Parts, Screen, Updates, status
+from app.tabs.controls import AT_ONCE, Controls
+from app.visitors import visitor_of
+from app.workshop import Workshop
+
+# The browser opens what the server has just made, as if its link had been pressed.
+FOLLOW = "() => document.querySelector('#bundle a, a#bundle, button#bundle')?.click()"
+COPY = "(link) => { navigator.clipboard?.writeText(link).catch(() => {}); }"
+
+
+class Keep:
+    """An accordion in the controls' column, built into the current context."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self.workshop = workshop
+        with gr.Accordion("Keep and share", open=False, elem_id="keep-fold"):
+            self.history = panel("history", [], elem_id="history")
+            with gr.Row(elem_classes="es-buttons"):
+                self.download = gr.Button("Download zip", size="sm", elem_id="download", min_width=80)
+                self.upload = gr.UploadButton(
+                    "Open trace.json", file_types=[".json"], size="sm", elem_id="open-trace", min_width=80
+                )
+            self.bundle = gr.DownloadButton("zip", elem_id="bundle", elem_classes="es-unseen")
+            self.copy = gr.Button("Copy link to these settings", size="sm", elem_id="copy-link")
+            self.link = gr.Textbox(
+                label="Link", interactive=False, elem_id="link", visible="hidden", max_lines=3
+            )
+
+    def wire(self, page: gr.Blocks, controls: Controls, parts: Parts, inputs: list[Any]) -> None:
+        """Connect to the rest of the page. inputs: what Job.read takes, in its order."""
+        self.parts = parts
+        bundled = self.download.click(self._bundle, parts.run_id, [parts.status, self.bundle], **AT_ONCE)
+        bundled.success(None, None, None, js=FOLLOW)
+        self.upload.upload(self._open, self.upload, [*parts.all(), self.history], **AT_ONCE)
+        self.history.click(self._show, None, parts.all(), **AT_ONCE)
+        linked = self.copy.click(self._link, inputs, [parts.status, self.link], **AT_ONCE)
+        linked.success(None, self.link, None, js=COPY)
+        self.forms = {
+            "prompt": controls.prompt,
+            "policy": controls.policy,
+            "settings": controls.settings,
+            "lanes": controls.lanes,
+            "generation": controls.generation,
+            "observe": inputs[-1],
+        }
+        page.load(self._follow_link, controls.prompt, [parts.status, *self.forms.values()], **AT_ONCE)
+
+    def listed(self, visitor: str) -> str:
+        """The history panel's value."""
+        return json.dumps(history(self.workshop.runs.of(visitor)))
+
+    def _bundle(self, run_id: str, request: gr.Request) -> Iterator[Updates]:
+        record = self.workshop.runs.find(visitor_of(request), run_id)
+        if record is None:
+            yield {self.parts.status: status("error: there is no run of yours to download; press Run first")}
+            return
+        frame = FrameFeed(record, self.workshop.texts_of).frame("done", whole=True)
+        path = write_bundle(record, frame, Path(tempfile.mkdtemp()))
+        yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
+
+    def _open(self, file: str | None, request: gr.Request) -> Updates:
+        if file is None:
+            return {self.parts.status: status("error: no file was given")}
+        try:
+            trace = Trace.load(file)
+            order = self.workshop.runs.new_order()
+            record = record_of(trace, f"opened-{order}", order)
+        except (ValueError, OSError) as error:
+            return {self.parts.status: status(f"error: {error}")}
+        visitor = visitor_of(request)
+        self.workshop.runs.keep(visitor, record)
+        text = f"done: opened {len(trace.steps)} steps of {record.lanes[0].label}"
+        return {**self._on_show(record, text), self.history: self.listed(visitor)}
+
+    def _show(self, event: gr.EventData, request: gr.Request) -> Updates:
+        visitor = visitor_of(request)
+        try:
+            record = picked(self.workshop.runs, visitor, getattr(event, "picks", None))
+        except ValueError as error:
+            return {self.parts.status: status(f"error: {error}")}
+        self.workshop.runs.keep(visitor, record)
+        return self._on_show(record, f"done: {len(record.lanes)} kept runs on show")
+
+    def _on_show(self, record: RunRecord, text: str) -> Updates:
+        screen = Screen(record, self.workshop.texts_of, self.parts)
+        shown = Moment("done", text, grid=True, figures=True, observation=True, last=True)
+        return screen.updates(shown)
+
+    def _link(
+        self, prompt: str, policy: str, lanes: str, generation: str, observe: str, request: gr.Request
+    ) -> Updates:
+        try:
+            query = query_of(Job.read(prompt, policy, lanes, generation, observe))
+        except ValueError as error:
+            return {self.parts.status: status(f"error: {error}")}
+        link = gr.update(value=f"{page_address(request, self.workshop.space)}?{query}", visible=True)
+        return {self.parts.status: status("done: the link is copied, and shown below"), self.link: link}
+
+    def _follow_link(self, prompt: str, request: gr.Request) -> Updates:
+        query = dict(request.query_params)
+        if not has_settings(query):
+            return {self.parts.status: gr.skip()}
+        try:
+            forms = forms_of(query, prompt)
+        except ValueError as error:
+            return {self.parts.status: status(f"error: link: {error}")}
+        filled = {self.forms[field.name]: getattr(forms, field.name) for field in fields(FormValues)}
+        return {**filled, self.parts.status: status("ready: settings from the link; press Run")}
+
+
+def page_address(request: gr.Request, space: str | None) -> str:
+    """Where the visitor's browser has this page: a Space's own address, not that of the frame it is in."""
+    if space:
+        return f"https://huggingface.co/spaces/{space}"
+    referer = str(request.headers.get("referer") or request.headers.get("origin") or "")
+    return referer.split("?")[0] or "/"

@@ -1,0 +1,112 @@
+"""What is kept: files that agree with the run, runs that can be shown together, a page that needs nobody."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.trace import Trace
+from app.bundle import latex_table, policies_frame, write_bundle
+from app.examples import record_of
+from app.frames import FrameFeed
+from app.history import history, picked
+from app.job import Job
+from app.offline import offline_page
+from app.perform import perform
+from app.runs import RunRecord
+from app.workshop import Workshop
+
+Make = Callable[..., Job]
+
+
+def run(workshop: Workshop, job: Job, visitor: str = "me") -> RunRecord:
+    record = workshop.runs.new(job)
+    for _ in perform(workshop, record, workshop.turns.join(visitor)):
+        pass
+    workshop.runs.keep(visitor, record)
+    return record
+
+
+def whole_frame(workshop: Workshop, record: RunRecord) -> dict:
+    return FrameFeed(record, workshop.texts_of).frame("done", whole=True)
+
+
+def test_zip_holds_traces_tables_figures_and_one_offline_page(
+    workshop: Workshop, job: Make, tmp_path: Path
+) -> None:
+    record = run(workshop, job("entropy", "none", observe="one"))
+    path = write_bundle(record, whole_frame(workshop, record), tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
+    assert {"report.html", "trace-a.json", "trace-b.json", "observation.json", "settings.json"} <= set(files)
+    assert Trace.from_json(json.loads(files["trace-b.json"])).tokens == record.traces[1].tokens
+    steps = pd.read_csv(io.BytesIO(files["steps.csv"]))
+    assert len(steps) == sum(len(trace.steps) for trace in record.traces)
+    tokens = pd.read_csv(io.BytesIO(files["tokens.csv"]))
+    assert tokens["policy"].nunique() == 2
+    assert len(tokens) == 32
+    policies = pd.read_csv(io.BytesIO(files["policies.csv"]))
+    assert list(policies["policy"]) == ["entropy · τ 1 · k 64", "none"]
+    assert policies["recompute ratio %"][1] == 100
+    for name in ("timeline", "timeline-1", "scatter", "volatility"):
+        assert json.loads(files[f"figures/{name}.json"])["data"]
+
+
+def test_latex_table_escapes_and_dashes_what_was_not_measured(workshop: Workshop, job: Make) -> None:
+    text = latex_table(policies_frame(run(workshop, job("entropy"))))
+    assert r"entropy , $\tau$ 1 , k 64 & --" in text
+    assert r"recompute ratio \%" in text
+    assert text.count(r"\\") == 2
+
+
+def test_offline_page_needs_nobody_and_runs_no_model_text(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("none"))
+    frame = whole_frame(workshop, record)
+    frame["lanes"][0]["steps"][0]["c"][0][1] = "</script><img src=x onerror=alert(1)><!--"
+    page = offline_page(record, frame, "prompt=x")
+    assert "<\\/script><img" in page
+    assert page.count("</script>") == 2
+    assert 'src="http' not in page
+    assert "<link" not in page
+
+
+def test_kept_lanes_of_different_runs_can_stand_side_by_side(workshop: Workshop, job: Make) -> None:
+    first, second = run(workshop, job("none", observe="one")), run(workshop, job("dual", "prefix"))
+    entries = history(workshop.runs.of("me"))
+    assert [(entry["run"], entry["lane"]) for entry in entries] == [
+        (second.run_id, 0), (second.run_id, 1), (first.run_id, 0)
+    ]  # fmt: skip
+    picks = [{"run": first.run_id, "lane": 0}, {"run": second.run_id, "lane": 1}]
+    shown = picked(workshop.runs, "me", picks)
+    assert [trace.policy["name"] for trace in shown.traces] == ["none", "prefix"]
+    assert shown.observation is first.observation
+    assert shown.order > second.order
+
+
+@pytest.mark.parametrize(
+    "picks", [None, [], [{"run": "run-1", "lane": 0}] * 5, [{"run": "nobody's", "lane": 0}]]
+)
+def test_picks_that_cannot_be_shown_are_refused(workshop: Workshop, job: Make, picks: object) -> None:
+    run(workshop, job("none"), visitor="other")
+    with pytest.raises(ValueError, match=r"pick one to 4|no longer kept"):
+        picked(workshop.runs, "me", picks)
+
+
+def test_trace_file_comes_back_as_a_run(workshop: Workshop, job: Make, tmp_path: Path) -> None:
+    trace = run(workshop, job("entropy")).traces[0]
+    trace.save(tmp_path / "trace.json")
+    record = record_of(Trace.load(tmp_path / "trace.json"), "opened-1", 7)
+    assert record.lanes[0].label == "entropy · τ 1 · k 64"
+    assert record.job.generation.to_dict() == trace.generation
+    assert workshop.texts_of(trace)(5) == " <b>5</b>" if trace.model["ref"] == workshop.ref else "#5"
+
+
+def test_trace_with_settings_unknown_here_is_refused(workshop: Workshop, job: Make) -> None:
+    content = run(workshop, job("none")).traces[0].to_json()
+    content["generation"]["surprise"] = 1
+    with pytest.raises(ValueError, match="trace: generation"):
+        record_of(Trace.from_json(content), "opened", 1)
