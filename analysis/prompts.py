@@ -30,14 +30,15 @@ def read_prompts(path: Path) -> list[Prompt]:
     """
     prompts = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines: a prompt may hold other line separators than the file's.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"prompts file {path.name} is not text ({error})") from None
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 prompts.append(_read_record(json.loads(line)))
-            except (ValueError, TypeError) as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"prompts file {path.name}, line {number}: {error}") from None
     if not prompts:
         raise ValueError(f"prompts file {path.name} holds no prompt")
@@ -60,6 +61,11 @@ def _read_record(record: Any) -> Prompt:
         return Prompt(content)
     if "answer" in record and not isinstance(record["answer"], str):
         raise ValueError("answer must be text")
+    if "function" in record and not isinstance(record["function"], str):
+        raise ValueError("function must be text")
+    tests = record.get("tests", [])
+    if not isinstance(tests, list) or not all(isinstance(test, list) and len(test) == 2 for test in tests):
+        raise ValueError("tests must be a list of [argument, result]")
     return Prompt(
         content,
         Problem(
@@ -68,6 +74,6 @@ def _read_record(record: Any) -> Prompt:
             example_response=str(record.get("example_response", "")),
             answer=record.get("answer"),
             function=record.get("function"),
-            tests=tuple((given, wanted) for given, wanted in record.get("tests", ())),
+            tests=tuple((given, wanted) for given, wanted in tests),
         ),
     )

@@ -18,8 +18,8 @@ def require(condition: bool, field: str, got: object, allowed: str) -> None:
 def check_field_types(config: object) -> None:
     """Raise ValueError unless every field of a dataclass holds its annotated plain type.
 
-    An int is accepted where a float is expected; a bool is never taken for a number and a NaN never for
-    a value.
+    An int is accepted where a float is expected, within 64 bits as tensors hold them; a bool is never taken
+    for a number and a NaN never for a value.
     """
     hints = get_type_hints(type(config))
     for field in fields(config):  # type: ignore[arg-type]
@@ -30,6 +30,8 @@ def check_field_types(config: object) -> None:
         names = " or ".join("none" if t is type(None) else t.__name__ for t in allowed)
         require(numeric or plain, field.name, value, names)
         require(not (isinstance(value, float) and math.isnan(value)), field.name, value, names)
+        if isinstance(value, int):
+            require(-(2**63) <= value < 2**63, field.name, value, "an integer of 64 bits")
 
 
 @dataclass(frozen=True)
@@ -61,19 +63,19 @@ class GenerationConfig:
     unmask: str = "threshold"
     threshold: float = 0.9
     steps: int | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    stop_at_eos: bool = False
     factor: float = 1.0
     entropy_bound: float = 0.1
     kl_threshold: float = 0.01
     kl_history: int = 2
     window: str = "block"
     order: str = "confidence"
-    temperature: float = 0.0
     top_k: int | None = None
     top_p: float | None = None
     cfg_scale: float = 0.0
     eos: str = "allow"
-    stop_at_eos: bool = False
-    seed: int = 0
 
     def __post_init__(self) -> None:
         # Imported late: the rules read this config.
@@ -108,9 +110,7 @@ class GenerationConfig:
             0 <= self.temperature < math.inf, "temperature", self.temperature, "a finite number from 0 up"
         )
         require(self.top_k is None or self.top_k >= 1, "top_k", self.top_k, "none or at least 1")
-        require(
-            self.top_p is None or 0 < self.top_p <= 1, "top_p", self.top_p, "none or above 0 and up to 1"
-        )
+        require(self.top_p is None or 0 < self.top_p <= 1, "top_p", self.top_p, "none or above 0 and up to 1")
         require(0 <= self.cfg_scale < math.inf, "cfg_scale", self.cfg_scale, "a finite number from 0 up")
         require(self.eos in EOS_RULES, "eos", self.eos, ", ".join(EOS_RULES))
         require(0 <= self.seed < 2**63, "seed", self.seed, "an integer from 0 to 2**63 - 1")

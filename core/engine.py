@@ -1,5 +1,6 @@
 """stream and generate: prompts in, a stream of frozen events or the finished generations out."""
 
+import copy
 from collections import deque
 from collections.abc import Iterator, Sequence
 
@@ -37,6 +38,8 @@ def stream(
         raise ValueError(f"prompts is {prompts!r}; allowed: a list of at least one prompt")
     if slots is not None and slots < 1:
         raise ValueError(f"slots is {slots}; allowed: at least 1")
+    if row_bucket is not None and row_bucket < 1:
+        raise ValueError(f"row_bucket is {row_bucket}; allowed: at least 1")
     if policy.needs_blocks and config.window != "block":
         raise ValueError(f"policy {policy.name} works block by block; window is {config.window!r}")
     requests = [_request(model, index, prompt, config) for index, prompt in enumerate(prompts)]
@@ -51,7 +54,8 @@ def stream(
         policy_config=policy.config.to_dict(),
         generation=config.to_dict(),
     )
-    denoiser = Denoiser(model, config, policy, num_slots, prompt_length, probes, row_bucket)
+    # A copy: a policy keeps what it knows of a run, and the caller may use it for two at once.
+    denoiser = Denoiser(model, config, copy.copy(policy), num_slots, prompt_length, probes, row_bucket)
     return _run(denoiser, started)
 
 
@@ -75,15 +79,9 @@ def generate(
 
 def _request(model: LanguageModel, index: int, prompt: Prompt, config: GenerationConfig) -> Request:
     try:
-        ids = model.encode(prompt)
+        ids = model.encode(prompt, config.gen_length)
     except ValueError as error:
         raise ValueError(f"prompt {index}: {error}") from error
-    total, limit = len(ids) + config.gen_length, model.spec.max_positions
-    if total > limit:
-        raise ValueError(
-            f"prompt {index} has {len(ids)} tokens; with gen_length {config.gen_length} that is {total}, "
-            f"over the model's context of {limit}"
-        )
     return Request(index, tuple(ids), prompt if isinstance(prompt, str) else None)
 
 
@@ -128,38 +126,38 @@ class Ledger:
         if admitted:
             self.denoiser.admit(admitted)
 
-    def record(self, copy: StepCopy) -> StepEvent:
+    def record(self, done: StepCopy) -> StepEvent:
         """The step's event; finished slots are freed."""
         length = self.denoiser.length
-        positions = copy.positions.astype(np.int64)
+        positions = done.positions.astype(np.int64)
 
         def spread(values: np.ndarray, empty: float, dtype: type) -> np.ndarray:
             grid: np.ndarray = np.full((len(self.slots), length + 1), empty, dtype=dtype)
             np.put_along_axis(grid, positions, values.astype(dtype), axis=1)
             return grid[:, :length]
 
-        tokens = spread(np.where(positions < length, copy.token, -1), -1, np.int64)
-        committed = spread(copy.committed, 0, np.bool_)
-        steps = copy.step.astype(np.int64)
+        tokens = spread(np.where(positions < length, done.token, -1), -1, np.int64)
+        committed = spread(done.committed, 0, np.bool_)
+        steps = done.step.astype(np.int64)
         generated = committed[:, self.denoiser.state.prompt_len :]
         self.tokens = np.where(generated, tokens[:, self.denoiser.state.prompt_len :], self.tokens)
         self.decoded_at = np.where(generated, steps[:, None], self.decoded_at)
         busy = [request.index if request else -1 for request in self.slots]
-        finished = tuple(self._finish(int(slot), int(steps[slot])) for slot in np.flatnonzero(copy.finished))
+        finished = tuple(self._finish(int(slot), int(steps[slot])) for slot in np.flatnonzero(done.finished))
         return StepEvent(
             request=np.array(busy),
             step=steps,
-            block=copy.block.astype(np.int64),
-            full=copy.full.astype(bool),
-            reason=tuple(self.denoiser.policy.REASONS[int(code)] for code in copy.reason),
+            block=done.block.astype(np.int64),
+            full=done.full.astype(bool),
+            reason=tuple(self.denoiser.policy.REASONS[int(code)] for code in done.reason),
             targets=spread(positions < length, 0, np.bool_),
             committed=committed,
             tokens=tokens,
-            confidence=spread(copy.confidence, np.nan, np.float32),
-            entropy=spread(copy.entropy, np.nan, np.float32),
-            refreshed=copy.refreshed.astype(np.int64),
-            seconds=copy.seconds,
-            measurements=copy.measurements,
+            confidence=spread(done.confidence, np.nan, np.float32),
+            entropy=spread(done.entropy, np.nan, np.float32),
+            refreshed=done.refreshed.astype(np.int64),
+            seconds=done.seconds,
+            measurements=done.measurements,
             finished=finished,
         )
 

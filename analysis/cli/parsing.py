@@ -109,15 +109,19 @@ def require_at_least(option: str, value: int, least: int) -> None:
 
 def check_fit(model: LanguageModel, prompts: Sequence[Prompt], generation: GenerationConfig) -> None:
     """Raise ValueError for a prompt that the engine would refuse, before the first one is decoded."""
-    limit = model.spec.max_positions
     for index, prompt in enumerate(prompts):
-        length = len(model.encode(prompt.content))
-        total = length + generation.gen_length
-        if total > limit:
-            raise UsageError(
-                f"prompt {index} has {length} tokens; with gen_length {generation.gen_length} that is "
-                f"{total}, over the model's context of {limit}"
-            )
+        try:
+            model.encode(prompt.content, generation.gen_length)
+        except ValueError as error:
+            raise UsageError(f"prompt {index}: {error}") from None
+
+
+def check_apart(*paths: Path | None) -> None:
+    """Raise UsageError where one file is named for two purposes: the second would overwrite the first."""
+    named = [path.resolve() for path in paths if path is not None]
+    for path in named:
+        if named.count(path) > 1:
+            raise UsageError(f"{path} is given twice; a result needs a file of its own")
 
 
 def check_writable(path: Path | None) -> None:

@@ -61,6 +61,7 @@ def command(arguments: argparse.Namespace) -> int:
         parsing.require_at_least("--staleness", arguments.staleness, 1)
     if arguments.drift_json is not None and arguments.drift is None:
         arguments.drift = "one-token"
+    parsing.check_apart(arguments.prompts, arguments.json, arguments.drift_json)
     for path in (arguments.json, arguments.drift_json):
         parsing.check_writable(path)
     model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)

@@ -45,6 +45,8 @@ def refuse(config: Config, allowed: Mapping[str, tuple[Any, ...]]) -> None:
 def _token_ids(config: Config, mask_token_id: int | None) -> dict[str, Any]:
     eos = need(config, "eos_token_id", "pad_token_id")
     eos_ids = tuple(eos) if isinstance(eos, list) else (eos,)
+    if not eos_ids:
+        raise ValueError("config.json has an empty eos_token_id; at least one token must end a text")
     mask = config.get("mask_token_id")
     mask = mask_token_id if mask is None else mask
     if mask is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import torch
@@ -51,32 +52,50 @@ class LanguageModel:
 
     @torch.inference_mode()
     def full_logits(self, tokens: Tensor | Sequence[Sequence[int]]) -> Tensor:
-        """Raw, unshifted logits [B, L, V] of tokens int [B, L], every position valid, no cache."""
-        return self.backbone(torch.as_tensor(tokens, dtype=torch.long, device=self.device))
+        """Raw, unshifted logits [B, L, V] of tokens int [B, L], every position valid, no cache.
 
-    def encode(self, prompt: str | Sequence[int]) -> list[int]:
+        Raises ValueError for another shape and for ids outside the vocabulary.
+        """
+        grid = torch.as_tensor(tokens, dtype=torch.long)
+        if grid.dim() != 2 or not grid.numel():
+            raise ValueError(f"tokens has shape {list(grid.shape)}; allowed: [B, L]")
+        if grid.min() < 0 or grid.max() >= self.spec.vocab_size:
+            raise ValueError(f"tokens holds an id outside the vocabulary of {self.spec.vocab_size}")
+        return self.backbone(grid.to(self.device))
+
+    def encode(self, prompt: str | Sequence[int], room: int = 0) -> list[int]:
         """Token ids of a prompt; text is wrapped in the chat template where the tokenizer has one.
 
-        Raises ValueError for an empty prompt, text without a tokenizer, ids outside the vocabulary and
-        the mask token itself.
+        room: positions that must be left for a generation. Raises ValueError for an empty prompt, text
+        without a tokenizer, ids outside the vocabulary, the mask token itself and a prompt too long.
         """
         if isinstance(prompt, str):
             if not prompt.strip():
                 raise ValueError("prompt is empty; give some text or token ids")
             if self.tokenizer is None:
                 raise ValueError(f"model {self.ref} has no tokenizer; give the prompt as token ids")
+            try:
+                prompt.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(f"prompt is no valid text ({error})") from error
             ids = self._encode_text(prompt)
         else:
-            ids = [int(token) for token in prompt]
+            try:
+                ids = [index(token) for token in prompt]
+            except TypeError as error:
+                raise ValueError(f"prompt is {prompt!r}; allowed: text or a list of token ids") from error
         if not ids:
             raise ValueError("prompt is empty; give some text or token ids")
         for token in ids:
             if not 0 <= token < self.spec.vocab_size:
-                raise ValueError(
-                    f"prompt holds token id {token}; allowed: 0 to {self.spec.vocab_size - 1}"
-                )
+                raise ValueError(f"prompt holds token id {token}; allowed: 0 to {self.spec.vocab_size - 1}")
         if self.spec.mask_token_id in ids:
             raise ValueError(f"prompt holds the mask token {self.spec.mask_token_id}; it can't be a prompt")
+        total, limit = len(ids) + room, self.spec.max_positions
+        if total > limit:
+            raise ValueError(
+                f"{len(ids)} tokens and gen_length {room} make {total}, over the model's context of {limit}"
+            )
         return ids
 
     def _encode_text(self, prompt: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def load_model(ref: str = "embedded", *, device: str = "auto", dtype: str = "aut
     mask = mask_token_id(tokenizer, family.mask_tokens)
     try:
         spec = _complete(family, family.translate(config, mask), tokenizer)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, ZeroDivisionError) as error:
         raise ValueError(f"model {ref}: {error}") from error
     chosen = DTYPES[dtype] if dtype != "auto" else _auto_dtype(spec, target)
     backbone = _load_weights(folder, ref, family, spec, target, chosen)
@@ -54,10 +55,14 @@ def _device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device is {name!r}; allowed: auto, cpu, cuda, cuda:N") from error
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device is {name!r}; allowed: auto, cpu, cuda, cuda:N")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device is {name!r} but this machine has no CUDA device; allowed: auto, cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device is {name!r}; allowed: cuda:0 to cuda:{torch.cuda.device_count() - 1}")
     return device
 
 
@@ -84,7 +89,7 @@ def _read_json(path: Path, ref: str) -> dict[str, Any]:
         raise ValueError(f"model {ref}: no {path.name} in {path.parent}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"model {ref}: {path.name} is not valid JSON ({error})") from error
     if not isinstance(content, dict):
         raise ValueError(f"model {ref}: {path.name} holds no JSON object")
@@ -149,9 +154,14 @@ def _load_weights(
 ) -> Transformer:
     """Fill a Transformer tensor by tensor, so that no second copy of the model is ever in memory."""
     files = _weight_files(folder, ref)
-    with torch.device("meta"):
-        backbone = Transformer(spec)
-    backbone = backbone.to(dtype).to_empty(device=device)
+    _check_layers(files, family, spec, ref)
+    try:
+        with torch.device("meta"):
+            backbone = Transformer(spec)
+        backbone = backbone.to(dtype).to_empty(device=device)
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"model {ref}: weights of this size can't be held ({reason})") from error
     if spec.tied_embeddings:
         backbone.head.weight = backbone.embedding.weight
     handles = {path: _open(path, ref) for path in set(files.values())}
@@ -165,6 +175,25 @@ def _load_weights(
         parameter.data.copy_(value)
     arrange_weights(backbone)
     return backbone
+
+
+def _check_layers(files: Mapping[str, Path], family: Family, spec: ModelSpec, ref: str) -> None:
+    """ValueError unless the checkpoint's layers are exactly those that we would compute with."""
+    patterns = [name for name in family.names if name.startswith("layers.")]
+    last = _checkpoint_names(family, f"layers.{spec.num_layers - 1}.attn_norm")[0]
+    if last not in files:
+        raise ValueError(f"model {ref}: the checkpoint has no tensor {last}")
+    known = {
+        key
+        for layer in range(spec.num_layers)
+        for pattern in patterns
+        for key in _checkpoint_names(family, pattern.format(n=layer))
+    }
+    prefix = last.partition(f".{spec.num_layers - 1}.")[0]
+    for key in sorted(set(files) - known):
+        # A rotary table is derived; any other weight left out would change the results.
+        if key.startswith(f"{prefix}.") and not key.endswith("inv_freq"):
+            raise ValueError(f"model {ref}: tensor {key} has no place in a {spec.family} of its config.json")
 
 
 def _checkpoint_names(family: Family, name: str) -> list[str]:

@@ -42,12 +42,11 @@ class ModelSpec:
             "head_dim",
             "max_positions",
         ):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} is {getattr(self, field)}; it must be at least 1")
+            value = getattr(self, field)
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{field} is {value!r}; it must be an integer of at least 1")
         if self.num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"num_kv_heads {self.num_kv_heads} does not divide num_heads {self.num_heads}"
-            )
+            raise ValueError(f"num_kv_heads {self.num_kv_heads} does not divide num_heads {self.num_heads}")
         if self.head_dim % 2:
             raise ValueError(f"head_dim is {self.head_dim}; rotary embedding needs an even one")
         if self.logit_shift not in (0, 1):
@@ -56,9 +55,7 @@ class ModelSpec:
             if type(token) is not int:
                 raise ValueError(f"token id {token!r} is not an integer")
             if not 0 <= token < self.vocab_size:
-                raise ValueError(
-                    f"token id {token} lies outside the vocabulary of {self.vocab_size}"
-                )
+                raise ValueError(f"token id {token} lies outside the vocabulary of {self.vocab_size}")
         if self.mask_token_id in self.eos_token_ids:
             raise ValueError(f"mask_token_id {self.mask_token_id} is also an end-of-text id")
 

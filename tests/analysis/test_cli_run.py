@@ -9,6 +9,7 @@ import pytest
 from analysis import Trace
 from analysis.__main__ import main
 from analysis.cli import run as run_module
+from analysis.prompts import read_prompts
 from tests import tiny
 
 IDS = ",".join(map(str, tiny.PROMPTS[0]))
@@ -65,6 +66,8 @@ def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
         ([], "COMMAND"),
         (["fly"], "fly"),
         (["run", "--prompt", "  "], "prompt is empty"),
+        (["run", "--prompt", "a\ud800"], "no valid text"),
+        (["run", "--prompt", "fill <|mask|> in"], "mask token"),
         (["run", "--prompt-ids", "1,x"], "--prompt-ids"),
         (["run", "--prompt", "a", "--prompt-ids", "1"], "not allowed with"),
         (["run", "--prompts", "nowhere.jsonl"], "nowhere.jsonl"),
@@ -120,6 +123,9 @@ def test_broken_model_folders_are_usage_errors(
         ('{"prompt_ids": [1, "a"]}', "line 1"),
         ('{"prompt": "a", "answer": 3}', "answer"),
         ('{"prompt": "a", "function": "f"}', "tests"),
+        ('{"prompt": "a", "function": 5, "tests": [[1, 2]]}', "function must be text"),
+        ('{"prompt": "a", "function": "f", "tests": [[1]]}', "tests must be"),
+        ("[" * 100_000, "line 1"),
         ("", "no prompt"),
     ],
 )
@@ -130,6 +136,29 @@ def test_a_malformed_prompts_file_is_refused_by_line(
     path.write_text(line)
     assert main(["run", "--prompts", str(path)]) == 2
     assert named in capsys.readouterr().err
+
+
+def test_a_prompts_file_may_hold_a_byte_order_mark_and_any_separator_in_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_bytes('\ufeff{"prompt": "a\u2028b\x85c"}\r\n\r\n{"prompt": "d"}\n'.encode())
+    assert [prompt.content for prompt in read_prompts(path)] == ["a\u2028b\x85c", "d"]
+
+
+def test_one_file_is_not_written_for_two_purposes(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"prompt_ids": [5]}')
+    assert main(["run", "--model", folder, "--prompts", str(path), "--json", str(path), *SHORT]) == 2
+    assert "twice" in capsys.readouterr().err
+    assert path.read_text() == '{"prompt_ids": [5]}'
+
+
+def test_a_bad_prompt_is_named(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"prompt_ids": [5]}\n{"prompt_ids": []}')
+    assert main(["run", "--model", folder, "--prompts", str(path), *SHORT]) == 2
+    assert "prompt 1: prompt is empty" in capsys.readouterr().err
 
 
 def test_prompts_that_do_not_fit_are_refused_before_any_work(

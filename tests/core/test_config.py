@@ -31,6 +31,9 @@ from core import POLICIES, GenerationConfig, create_policy
         ("cfg_scale", -1.0),
         ("eos", "maybe"),
         ("seed", -1),
+        ("seed", 2**63),
+        ("top_k", 2**63),
+        ("threshold", 10**400),
     ],
 )
 def test_a_bad_setting_is_refused_by_name(field: str, value: object) -> None:
@@ -90,6 +93,8 @@ def test_an_unknown_policy_setting_is_refused() -> None:
         ("scope", "all"),
         ("refresh_on_block_start", 1),
         ("max_partial_run", 0),
+        ("max_partial_run", 2**63),
+        ("entropy_threshold", 10**400),
     ],
 )
 def test_a_bad_entropy_setting_is_refused_by_name(field: str, value: object) -> None:

@@ -42,6 +42,8 @@ def llada(models: dict[str, LanguageModel]) -> LanguageModel:
         ([[5], []], "prompt 1"),
         ([[5, VOCAB]], str(VOCAB)),
         ([[-1]], "-1"),
+        ([5, 9], "5; allowed"),
+        ([[5, 1.5]], "1.5"),
         ([[5, MASK]], "mask"),
         ([""], "empty"),
         (["   "], "empty"),
@@ -79,6 +81,28 @@ def test_a_policy_that_needs_blocks_refuses_a_sliding_window(llada: LanguageMode
 def test_no_slots_are_refused(llada: LanguageModel, slots: int) -> None:
     with pytest.raises(ValueError, match="slots"):
         stream(llada, PROMPTS, SMALL, create_policy("none"), slots=slots)
+
+
+@pytest.mark.parametrize("row_bucket", [0, -2])
+def test_a_row_bucket_of_no_rows_is_refused(llada: LanguageModel, row_bucket: int) -> None:
+    with pytest.raises(ValueError, match="row_bucket"):
+        stream(llada, PROMPTS, SMALL, create_policy("none"), row_bucket=row_bucket)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_one_policy_serves_two_interleaved_runs(llada: LanguageModel, name: str) -> None:
+    policy = create_policy(name)
+    alone = [generate(llada, [prompt], config(), create_policy(name))[0].tokens for prompt in PROMPTS[:2]]
+    runs = [stream(llada, [prompt], config(), policy) for prompt in PROMPTS[:2]]
+    events = [event for pair in itertools.zip_longest(*runs) for event in pair]
+    last = [event for event in events if isinstance(event, RunFinished)]
+    assert {event.generations[0].tokens for event in last} == set(alone)
+
+
+@pytest.mark.parametrize("tokens", [[1, 2], [[]], [[1, VOCAB]], [[-1]]])
+def test_full_logits_refuses_what_is_no_grid_of_ids(llada: LanguageModel, tokens: list) -> None:
+    with pytest.raises(ValueError, match="tokens"):
+        llada.full_logits(tokens)
 
 
 def test_the_first_event_says_what_runs(model: LanguageModel, family: str) -> None:

@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 MODELS = ("llada-micro", "dream-micro", "a2d-qwen3-micro")
 CASES = json.loads((GOLDEN / "generations.json").read_text())
 
-# How the reference's settings are called here; its dLLM-Cache refreshes at steps t with (t + 1) mod K = 0.
+# How the reference's settings are called here; its dLLM-Cache refreshes at steps t from 0 with t mod K = 0.
 SETTINGS = {"kp": "kp", "kr": "kr", "rou": "ratio"}
 
 

@@ -225,7 +225,36 @@ def test_a_file_is_no_model(checkpoint: Write) -> None:
     assert "config.json" in refusal(checkpoint("llada") / "config.json")
 
 
-@pytest.mark.parametrize("options", [{"dtype": "float8"}, {"device": "tpu"}, {"device": "cuda:99x"}])
+def test_a_tensor_that_the_model_would_leave_out_is_named(checkpoint: Write) -> None:
+    folder = checkpoint("a2d-qwen3", without("a2d-qwen3", attention_bias=True))
+    tensors = load_file(folder / "model.safetensors")
+    widths = {"q": 48, "k": 24, "v": 24, "o": tiny.HIDDEN}
+    for layer in range(tiny.LAYERS):
+        for name, width in widths.items():
+            tensors[f"model.layers.{layer}.self_attn.{name}_proj.bias"] = torch.ones(width)
+    save_file(tensors, folder / "model.safetensors")
+    assert "model.layers.0.self_attn.o_proj.bias" in refusal(folder)
+
+
+@pytest.mark.parametrize(("layers", "named"), [(2, "layers.2."), (4, "layers.3."), (10**13, "layers.9999")])
+def test_more_or_fewer_layers_than_the_checkpoint_has_are_refused(
+    checkpoint: Write, layers: int, named: str
+) -> None:
+    assert named in refusal(checkpoint("dream", without("dream", num_hidden_layers=layers)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("n_heads", 0), ("d_model", 32.5), ("d_model", 10**13), ("n_layers", 3.0), ("eos_token_id", [])],
+)
+def test_sizes_that_no_model_has_are_refused(checkpoint: Write, key: str, value: object) -> None:
+    refusal(checkpoint("llada", without("llada", "pad_token_id", **{key: value})))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"dtype": "float8"}, {"device": "tpu"}, {"device": "cuda:99x"}, {"device": "meta"}, {"device": "mps"}],
+)
 def test_unknown_dtypes_and_devices_are_refused(checkpoint: Write, options: dict[str, str]) -> None:
     value = next(iter(options.values()))
     assert value in refusal(checkpoint("llada"), **options)
