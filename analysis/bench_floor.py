@@ -119,7 +119,7 @@ def measure_floor(
         if not WINDOW <= rows <= length:
             raise ValueError(f"rows is {rows}; allowed: {WINDOW} to length {length}")
         policy = FixedRows(rows)
-        denoiser = _denoiser(model, length, policy, batch, gen_length)
+        denoiser = make_denoiser(model, length, policy, batch, gen_length)
         actions = _actions(model, denoiser, policy)
         seconds: dict[str, list[float]] = {name: [] for name in actions}
         for _ in range(repeats + WARM_UP):
@@ -128,7 +128,9 @@ def measure_floor(
         yield _point(model, denoiser, clock, {name: times[WARM_UP:] for name, times in seconds.items()})
 
 
-def _denoiser(model: LanguageModel, length: int, policy: FixedRows, batch: int, gen_length: int) -> Denoiser:
+def make_denoiser(
+    model: LanguageModel, length: int, policy: FixedRows, batch: int, gen_length: int
+) -> Denoiser:
     """Past its first step, at which everything is recomputed."""
     config = GenerationConfig(
         gen_length=gen_length, block_length=WINDOW, window="sliding", unmask="quota", steps=gen_length

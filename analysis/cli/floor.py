@@ -8,6 +8,7 @@ import torch
 
 from analysis.bench import Place, random_prompts
 from analysis.bench_floor import CLOCKS, PARTS, PRODUCTS, FloorPoint, measure_floor
+from analysis.bench_memory import measure_memory
 from analysis.bench_plain import PlainPoint, measure_plain
 from analysis.cli import parsing
 from analysis.cli.bench import model_of, numbers_of
@@ -35,6 +36,7 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
         "--clock", choices=tuple(CLOCKS), default="wall", help="wall or processor seconds (wall)"
     )
     parser.add_argument("--plain", type=int, metavar="N", help="also time the plain loops, N pairs a cache")
+    parser.add_argument("--memory", action="store_true", help="also the peak above the weights")
     parser.add_argument("--json", type=Path, metavar="OUT", help="every point")
     parser.set_defaults(command=command)
 
@@ -50,6 +52,8 @@ def command(arguments: argparse.Namespace) -> int:
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
     model = model_of(arguments, None if arguments.model else arguments.shape)
+    # Before anything else has grown the heap.
+    memory = measure_memory(model, arguments.length) if arguments.memory else None
     points = list(
         measure_floor(
             model,
@@ -65,8 +69,14 @@ def command(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         content = {"schema": 1, "kind": "floor", "environment": environment(model)}
         content |= {"points": [vars(point) for point in points], "plain": [vars(loop) for loop in loops]}
+        content["memory"] = vars(memory) if memory else None
         arguments.json.write_text(json.dumps(content), encoding="utf-8")
     print("\n".join(_report(points, loops)))
+    if memory is not None:
+        print(
+            f"\npeak above the weights {memory.peak_bytes / 1e6:.0f} MB, K/V {memory.kv_bytes / 1e6:.0f} MB, "
+            f"one layer of a full pass {memory.layer_bytes / 1e6:.0f} MB: ratio {memory.ratio:.2f}"
+        )
     return 0
 
 

@@ -40,7 +40,7 @@ class Rotary(NamedTuple):
     sin: Tensor
 
     def rotate(self, x: Tensor) -> Tensor:
-        return torch.addcmul(x * self.cos, x.roll(x.shape[-1] // 2, dims=-1), self.sin)
+        return (x * self.cos).addcmul_(x.roll(x.shape[-1] // 2, dims=-1), self.sin)
 
     def at(self, rows: Tensor) -> "Rotary":
         """The same for rows int [B, R] alone; surplus ones read the last."""
@@ -57,7 +57,15 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     scale = torch.linalg.vector_norm(wide, dim=-1, keepdim=True).square_()
     scale.mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
-    return (wide * scale).mul_(weight).to(x.dtype)
+    normed = wide * scale if wide is x else wide.mul_(scale)
+    return normed.mul_(weight).to(x.dtype)
+
+
+def swiglu(fused: Tensor) -> Tensor:
+    """silu of the first half of [..., 2f] times the second, [..., f]."""
+    gate, up = fused.chunk(2, dim=-1)
+    active = F.silu(gate)
+    return active * up if active.requires_grad else active.mul_(up)
 
 
 class Linear(nn.Linear):
@@ -92,9 +100,9 @@ class Layer(nn.Module):
     def project(self, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """q [B, H, R, D] and k, v [B, G, R, D] of the rows; q and k after rotary embedding."""
         batch, rows, _ = hidden.shape
-        fused = self.qkv(self.norm(hidden, self.attn_norm))
+        heads = self.qkv(self.norm(hidden, self.attn_norm)).view(batch, rows, -1, self.head_dim)
         # One copy here: attention and everything in between run faster on contiguous rows of a head.
-        heads = fused.view(batch, rows, -1, self.head_dim).transpose(1, 2).contiguous()
+        heads = heads.transpose(1, 2).contiguous()
         # q and k are normed and turned together, which halves the kernels of a small pass.
         qk, v = heads.split((self.num_heads + self.num_kv_heads, self.num_kv_heads), dim=1)
         if self.q_norm is not None and self.k_norm is not None:
@@ -110,8 +118,7 @@ class Layer(nn.Module):
         return fused.view(batch, rows, self.num_kv_heads, self.head_dim).transpose(1, 2)
 
     def mlp(self, hidden: Tensor) -> Tensor:
-        gate, up = self.gate_up(self.norm(hidden, self.mlp_norm)).chunk(2, dim=-1)
-        return self.down(F.silu(gate) * up)
+        return self.down(swiglu(self.gate_up(self.norm(hidden, self.mlp_norm))))
 
 
 def attention_weights(q: Tensor, keys: Tensor, key_mask: Tensor | None) -> Tensor:

@@ -95,13 +95,27 @@ def test_loops_that_cannot_be_compared_are_refused(models: dict[str, LanguageMod
 
 def test_floor_prints_and_writes_its_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "floor.json"
-    size = ["--shape", TINY, "--length", "128", "--rows", "32,128", "--repeats", "2", "--plain", "1"]
+    size = [
+        "--shape",
+        TINY,
+        "--length",
+        "128",
+        "--rows",
+        "32,128",
+        "--repeats",
+        "2",
+        "--plain",
+        "1",
+        "--memory",
+    ]
     assert main(["floor", *size, "--device", "cpu", "--threads", "1", "--json", str(out)]) == 0
     data = json.loads(out.read_text())
     assert [point["rows"] for point in data["points"]] == [32, 128]
     assert [loop["kind"] for loop in data["plain"]] == list(KINDS)
+    assert data["memory"]["kv_bytes"] == 2 * 2 * 64 * 4 * 128
+    assert data["memory"]["peak_bytes"] >= 0
     printed = capsys.readouterr().out
-    assert all(word in printed for word in ("projections", "quartiles", "plain loop"))
+    assert all(word in printed for word in ("projections", "quartiles", "plain loop", "peak above"))
 
 
 @pytest.mark.parametrize(
