@@ -64,7 +64,9 @@ def _rope_theta(config: Config) -> float:
     nested = config.get("rope_parameters") or {}
     refuse(nested, {"rope_type": ("default",)})
     refuse(config.get("rope_scaling") or {}, {"rope_type": ("default",), "type": ("default",)})
-    return float(need({**nested, **config}, "rope_theta"))
+    refuse({**config, **nested}, {"partial_rotary_factor": (None, 1)})
+    # Where both are given, transformers too takes the nested one.
+    return float(need({**config, **nested}, "rope_theta"))
 
 
 def _llada(config: Config, mask_token_id: int | None) -> ModelSpec:

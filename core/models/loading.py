@@ -36,7 +36,7 @@ def load_model(ref: str = "embedded", *, device: str = "auto", dtype: str = "aut
     folder = _folder(ref)
     config = _read_json(folder / "config.json", ref)
     kind = config.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         raise ValueError(f"model {ref} is of type {kind!r}; supported: {', '.join(FAMILIES)}")
     family = FAMILIES[kind]
     tokenizer = load_tokenizer(folder)

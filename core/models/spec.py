@@ -1,6 +1,7 @@
 """ModelSpec: everything the transformer and the engine need to know about a model, as plain numbers."""
 
 from dataclasses import dataclass
+from math import inf
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class ModelSpec:
             value = getattr(self, field)
             if type(value) is not int or value < 1:
                 raise ValueError(f"{field} is {value!r}; it must be an integer of at least 1")
+        for field in ("rope_theta", "rms_norm_eps"):
+            value = getattr(self, field)
+            if type(value) not in (int, float) or not 0 < value < inf:
+                raise ValueError(f"{field} is {value!r}; it must be a number above 0")
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f"num_kv_heads {self.num_kv_heads} does not divide num_heads {self.num_heads}")
         if self.head_dim % 2:

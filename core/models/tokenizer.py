@@ -11,11 +11,11 @@ def load_tokenizer(folder: Path) -> Any | None:
     Reads tokenizer.json, or Qwen2-style vocab.json and merges.txt (Dream). Raises ValueError where the
     files are there but can't be read.
     """
-    settings = folder / "tokenizer_config.json"
     options: dict[str, Any] = {}
     try:
-        if settings.is_file():
-            options = json.loads(settings.read_text(encoding="utf-8"))
+        for name in ("special_tokens_map.json", "tokenizer_config.json"):
+            if (folder / name).is_file():
+                options |= json.loads((folder / name).read_text(encoding="utf-8"))
         template = folder / "chat_template.jinja"
         if template.is_file():
             options["chat_template"] = template.read_text(encoding="utf-8")
@@ -44,7 +44,10 @@ def _build(folder: Path) -> Any | None:
     if vocab.is_file() and merges.is_file():
         from transformers import Qwen2Tokenizer
 
-        return Qwen2Tokenizer.from_pretrained(str(folder))
+        try:
+            return Qwen2Tokenizer.from_pretrained(str(folder))
+        except Exception as error:  # as above
+            raise ValueError(str(error)) from error
     return None
 
 
@@ -69,5 +72,6 @@ def token_id(tokenizer: Any | None, names: tuple[str, ...]) -> int | None:
 
 def mask_token_id(tokenizer: Any | None, names: tuple[str, ...]) -> int | None:
     """Id of the mask token that the tokenizer declares, else of the first of these it knows."""
-    declared = None if tokenizer is None else tokenizer.mask_token_id
-    return token_id(tokenizer, names) if declared is None else int(declared)
+    declared = None if tokenizer is None else tokenizer.mask_token
+    # Not tokenizer.mask_token_id: for a token it does not know, that is the unknown token's.
+    return token_id(tokenizer, names if declared is None else (declared, *names))

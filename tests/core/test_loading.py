@@ -85,6 +85,9 @@ def test_rope_theta_may_stand_in_rope_parameters(checkpoint: Write, family: str)
     assert same_logits(plain, moved)
     other = load(checkpoint(family, without(family, "rope_theta", rope_parameters={"rope_theta": 50.0})))
     assert not same_logits(plain, other)
+    assert same_logits(
+        load(checkpoint(family, without(family, rope_theta=50.0, rope_parameters=nested))), plain
+    )
 
 
 def test_a_rope_that_is_not_the_plain_one_is_refused(checkpoint: Write) -> None:
@@ -129,6 +132,24 @@ def test_a_declared_mask_token_of_another_name_is_found(checkpoint: Write) -> No
     (folder / "tokenizer.json").write_text(content)
     (folder / "tokenizer_config.json").write_text(json.dumps({"mask_token": "[M]"}))
     assert load(folder).spec.mask_token_id == tiny.MASK
+
+
+def test_a_mask_token_in_the_special_tokens_map_is_found(checkpoint: Write) -> None:
+    folder = checkpoint("a2d-qwen3", without("a2d-qwen3", "mask_token_id"))
+    write_tokenizer(folder)
+    content = (folder / "tokenizer.json").read_text().replace("<|mask|>", "[M]")
+    (folder / "tokenizer.json").write_text(content)
+    (folder / "special_tokens_map.json").write_text(json.dumps({"mask_token": {"content": "[M]"}}))
+    assert load(folder).spec.mask_token_id == tiny.MASK
+
+
+def test_a_declared_mask_token_that_the_vocabulary_lacks_is_not_the_unknown_token(checkpoint: Write) -> None:
+    folder = checkpoint("a2d-qwen3", without("a2d-qwen3", "mask_token_id"))
+    write_tokenizer(folder)
+    content = (folder / "tokenizer.json").read_text().replace("<|mask|>", "other")
+    (folder / "tokenizer.json").write_text(content)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"mask_token": "[M]", "unk_token": "w0"}))
+    assert "mask" in refusal(folder)
 
 
 def test_several_end_of_text_ids_are_kept(checkpoint: Write) -> None:
@@ -245,7 +266,16 @@ def test_more_or_fewer_layers_than_the_checkpoint_has_are_refused(
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("n_heads", 0), ("d_model", 32.5), ("d_model", 10**13), ("n_layers", 3.0), ("eos_token_id", [])],
+    [
+        ("n_heads", 0),
+        ("d_model", 32.5),
+        ("d_model", 10**13),
+        ("n_layers", 3.0),
+        ("eos_token_id", []),
+        ("rms_norm_eps", "1e-5"),
+        ("rope_theta", -1),
+        ("model_type", ["llada"]),
+    ],
 )
 def test_sizes_that_no_model_has_are_refused(checkpoint: Write, key: str, value: object) -> None:
     refusal(checkpoint("llada", without("llada", "pad_token_id", **{key: value})))
@@ -260,7 +290,13 @@ def test_unknown_dtypes_and_devices_are_refused(checkpoint: Write, options: dict
     assert value in refusal(checkpoint("llada"), **options)
 
 
-def test_a_damaged_tokenizer_is_refused(checkpoint: Write) -> None:
+@pytest.mark.parametrize(
+    "files",
+    [{"tokenizer.json": "{}"}, {"vocab.json": "{", "merges.txt": ""}, {"tokenizer_config.json": "[1]"}],
+    ids=str,
+)
+def test_a_damaged_tokenizer_is_refused(checkpoint: Write, files: dict[str, str]) -> None:
     folder = checkpoint("llada")
-    (folder / "tokenizer.json").write_text("{}")
+    for name, content in files.items():
+        (folder / name).write_text(content)
     assert "tokenizer" in refusal(folder)
