@@ -18,6 +18,4 @@ class Probe(Protocol):
     have the leading axis B. Its time is in none of the step's seconds.
     """
 
-    def measure(
-        self, state: DecodeState, cache: KVCache, refreshed: Tensor
-    ) -> dict[str, np.ndarray]: ...
+    def measure(self, state: DecodeState, cache: KVCache, refreshed: Tensor) -> dict[str, np.ndarray]: ...
