@@ -1,11 +1,12 @@
 """Where units are measured: in this process, or in worker processes that each load the model once."""
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import torch
 
@@ -14,8 +15,13 @@ from analysis.observe import run_trace
 from analysis.prompts import Prompt
 from core import GenerationConfig, LanguageModel, create_policy, load_model
 
-# Gives the outcomes of units, in any order, as they are finished.
-Executor = Callable[[Sequence[Unit]], Iterator[Outcome]]
+
+class Executor(Protocol):
+    """Gives the outcomes of units, in any order, as they are finished; `close` ends its workers."""
+
+    def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -29,52 +35,61 @@ class Task:
     base: GenerationConfig
 
 
-def in_process(model: LanguageModel, task: Task) -> Executor:
+class InProcess:
     """Measure one unit after the other here."""
 
-    def execute(units: Sequence[Unit]) -> Iterator[Outcome]:
-        if units:
-            warm_up(model, task.prompts, task.base, [units[0].setting])
+    def __init__(self, model: LanguageModel, task: Task) -> None:
+        self.model, self.task = model, task
+        self._warm = False
+
+    def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         for unit in units:
-            yield measure(model, task.prompts, task.base, unit)
+            if not self._warm:
+                warm_up(self.model, self.task.prompts, self.task.base, [unit.setting])
+                self._warm = True
+            yield measure(self.model, self.task.prompts, self.task.base, unit)
 
-    return execute
+    def close(self) -> None:
+        """Nothing to end."""
 
 
-def in_processes(task: Task, workers: int, max_failures: int = 3) -> Executor:
-    """Measure in `workers` processes of one thread each.
+class InProcesses:
+    """Measure in `workers` processes of one thread each, which stay until `close`.
 
     A worker that dies takes only its unfinished units with it: they are measured again by new workers.
     Raises RuntimeError when workers die more than `max_failures` times in a row without an outcome.
     """
 
-    def execute(units: Sequence[Unit]) -> Iterator[Outcome]:
+    def __init__(self, task: Task, workers: int, max_failures: int = 3) -> None:
+        self.task, self.workers, self.max_failures = task, workers, max_failures
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         waiting = {unit.key: unit for unit in units}
         failures = 0
         while waiting:
+            pool = self._pool = self._pool or self._start()
+            futures = [pool.submit(work, self.task, unit) for unit in waiting.values()]
             try:
-                for outcome in _in_one_pool(task, list(waiting.values()), workers):
+                for future in as_completed(futures):
+                    outcome = future.result()
                     del waiting[outcome.key]
                     failures = 0
                     yield outcome
             except BrokenProcessPool as error:
+                self.close()
                 failures += 1
-                if failures > max_failures:
+                if failures > self.max_failures:
                     raise RuntimeError(f"workers died {failures} times in a row") from error
 
-    return execute
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
 
-
-def _in_one_pool(task: Task, units: Sequence[Unit], workers: int) -> Iterator[Outcome]:
-    # Spawned, not forked: torch's threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(units)), mp_context=context)
-    try:
-        futures: list[Future[Outcome]] = [pool.submit(work, task, unit) for unit in units]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    def _start(self) -> ProcessPoolExecutor:
+        # Spawned, not forked: torch's threads do not survive a fork.
+        return ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("spawn"))
 
 
 def work(task: Task, unit: Unit) -> Outcome:

@@ -84,7 +84,6 @@ def _tuning(record: dict[str, Any]) -> Tuning:
             Setting.parse(row["setting"]),
             float(row["cost"]),
             float(row["loss"]),
-            float(row["loss_error"]) if row["loss_error"] is not None else float("inf"),
             int(row["prompts"]),
         )
         for row in record["candidates"]

@@ -1,10 +1,10 @@
-"""Tuning: the cheapest setting that keeps the answers, found by successive halving over prompts."""
+"""Tuning: the cheapest setting that keeps the answers, found by a race over prompts."""
 
 import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
+from statistics import mean
 
 import pandas as pd
 
@@ -40,21 +40,22 @@ class Goal:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting as measured so far. cost: objective over that without a cache, below 1 saves.
+    """A setting as measured so far, on `prompts` prompts.
 
-    loss: share of agreement or accuracy lost, loss_error its standard error. prompts: measured on.
+    cost: objective over that without a cache, below 1 saves. loss: mean share of agreement or accuracy
+    lost over all prompts; where not all were measured, the least that it can still come to.
     """
 
     setting: Setting
     cost: float
     loss: float
-    loss_error: float
     prompts: int
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """candidates: all, as measured when they were given up. best: None where no setting keeps the budget.
+    """candidates: those that may keep the budget by cost, then the others by loss. best: the cheapest that
+    keeps it on every prompt, None where none does.
 
     front: those measured on every prompt that no other such one beats in both cost and loss, cheapest
     first. measured: units decoded, full_grid: units a full grid would have taken.
@@ -76,7 +77,6 @@ class Tuning:
                     "setting": candidate.setting.label,
                     "cost": candidate.cost,
                     "loss": candidate.loss,
-                    "loss_error": candidate.loss_error,
                     "prompts": candidate.prompts,
                     "on_front": candidate in self.front,
                     "best": candidate.setting.label == best,
@@ -87,10 +87,13 @@ class Tuning:
 
 
 class Search:
-    """Successive halving: all settings on a few prompts, the better third on more, and so on.
+    """A race: the cheapest setting that may still keep the budget runs on, prompt after prompt.
 
-    Prompts are taken in an order drawn once, since files are often sorted by kind. A setting that can't be
-    told from one that keeps the budget, at one standard error, counts as keeping it until the last round.
+    All settings are measured on a few prompts, which is enough to know their costs. Then the cheapest
+    takes the prompts on which others lost most first, and is given up as soon as its losses exceed the
+    whole budget. The first to pass every prompt is best once no cheaper one is left. Successive halving
+    spends the same but promotes by mean losses of few prompts, which told too little: on real prompts
+    all of its finalists exceeded the budget, though settings within it existed.
     """
 
     def __init__(
@@ -99,95 +102,122 @@ class Search:
         num_prompts: int,
         goal: Goal,
         eos_token_ids: Sequence[int],
-        keep_one_in: int = 3,
         first_prompts: int = 4,
         seed: int = 0,
+        width: int = 1,
     ) -> None:
-        self.settings = list({setting.label: setting for setting in settings}.values())
-        self.goal, self.eos_token_ids = goal, eos_token_ids
-        self.keep_one_in, self.first_prompts = keep_one_in, first_prompts
+        self.settings = {setting.label: setting for setting in settings}
+        self.goal, self.eos_token_ids, self.width = goal, eos_token_ids, width
+        # Files of prompts are often sorted by kind.
         self.order = random.Random(seed).sample(range(num_prompts), num_prompts)
+        self.first = self.order[:first_prompts]
         self.outcomes: dict[str, Outcome] = {}
-
-    def rounds(self) -> list[tuple[int, int]]:
-        """(settings, prompts) of each round; the last one has every prompt."""
-        plan, left, total = [], len(self.settings), len(self.order)
-        prompts = min(self.first_prompts, total)
-        while prompts < total:
-            plan.append((left, prompts))
-            left = max(math.ceil(left / self.keep_one_in), min(2, left))
-            prompts = min(prompts * self.keep_one_in, total)
-        return [*plan, (left, total)]
-
-    @property
-    def planned(self) -> int:
-        """Units that all rounds measure, references included, less those already in `outcomes`."""
-        references = len({reference_of(setting).label for setting in self.settings})
-        total = before = 0
-        for size, prompts in self.rounds():
-            total += (size + references) * (prompts - before)
-            before = prompts
-        return max(total - len(self.outcomes), 0)
+        self._losses: dict[str, float] = {}
 
     def run(self, execute: Executor) -> Iterator[Outcome]:
-        """Measure round by round, each outcome as it comes; what `outcomes` holds is not measured again."""
-        alive = self.settings
-        for index, (size, prompts) in enumerate(self.rounds()):
-            if index:
-                alive = [candidate.setting for candidate in self._ranked(alive, slack=True)[:size]]
-            wanted = {setting.label: setting for setting in (*map(reference_of, alive), *alive)}
-            units = [Unit(setting, prompt) for prompt in self.order[:prompts] for setting in wanted.values()]
-            for outcome in execute([unit for unit in units if unit.key not in self.outcomes]):
-                self.outcomes[outcome.key] = outcome
-                yield outcome
+        """Measure until the best is known, `width` settings at a time, each outcome as it comes.
+
+        What `outcomes` holds is not measured again.
+        """
+        settings = self.settings.values()
+        references = {reference_of(setting).label: reference_of(setting) for setting in settings}
+        start = [Unit(reference, prompt) for reference in references.values() for prompt in self.order]
+        start += [Unit(setting, prompt) for prompt in self.first for setting in settings]
+        yield from self._measure(execute, start)
+        while racing := self._racing():
+            yield from self._measure(
+                execute, [Unit(c.setting, self._hardest(c)) for c in racing[: self.width]]
+            )
 
     def result(self) -> Tuning:
-        """What is known by now; `best` and `front` only count settings measured on every prompt."""
-        ranked = self._ranked(self.settings, slack=False)
+        """What is known by now."""
+        ranked = self._ranked()
         finished = [candidate for candidate in ranked if candidate.prompts == len(self.order)]
-        best = next((c for c in finished if c.loss <= self.goal.budget), None)
-        references = {reference_of(setting).label for setting in self.settings}
+        references = {reference_of(setting).label for setting in self.settings.values()}
         return Tuning(
             candidates=tuple(ranked),
-            best=best,
+            best=next(iter(self._within(finished)), None),
             front=pareto_front(finished),
             goal=self.goal,
             measured=len(self.outcomes),
             full_grid=(len(self.settings) + len(references)) * len(self.order),
         )
 
-    def _ranked(self, settings: Sequence[Setting], slack: bool) -> list[Candidate]:
-        """Those that keep the budget by cost, then the others by loss; unmeasured ones are left out."""
-        candidates = [candidate for setting in settings if (candidate := self._candidate(setting))]
+    def _measure(self, execute: Executor, units: list[Unit]) -> Iterator[Outcome]:
+        for outcome in execute([unit for unit in units if unit.key not in self.outcomes]):
+            self.outcomes[outcome.key] = outcome
+            yield outcome
 
-        def rank(candidate: Candidate) -> tuple[bool, float]:
-            loss = candidate.loss - (candidate.loss_error if slack else 0.0)
-            over = loss > self.goal.budget
-            return over, candidate.loss if over else candidate.cost
+    def _racing(self) -> list[Candidate]:
+        """Unfinished settings that may keep the budget and cost less than the best finished one."""
+        within = self._within(self._ranked())
+        total = len(self.order)
+        best = next((c.cost for c in within if c.prompts == total), math.inf)
+        return [candidate for candidate in within if candidate.prompts < total and candidate.cost < best]
 
-        return sorted(candidates, key=rank)
+    def _within(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        # Sums of shares are not exact.
+        return [candidate for candidate in candidates if candidate.loss <= self.goal.budget + 1e-9]
+
+    def _hardest(self, candidate: Candidate) -> int:
+        """The prompt, not yet tried by this setting, on which others have lost most so far."""
+        lost: dict[int, list[float]] = {prompt: [] for prompt in self.order}
+        for setting in self.settings.values():
+            for prompt, (ours, theirs) in self._pairs(setting).items():
+                lost[prompt].append(self._loss(ours, theirs))
+        everywhere = mean(loss for losses in lost.values() for loss in losses)
+        tried = self._pairs(candidate.setting)
+        left = [prompt for prompt in self.order if prompt not in tried]
+        # A prompt few have tried is taken to be about as hard as the others.
+        return max(left, key=lambda prompt: (sum(lost[prompt]) + everywhere) / (len(lost[prompt]) + 1))
+
+    def _ranked(self) -> list[Candidate]:
+        """Those that may keep the budget by cost, then the others by loss; unmeasured ones are left out."""
+        candidates = [found for setting in self.settings.values() if (found := self._candidate(setting))]
+        within = self._within(candidates)
+        others = [candidate for candidate in candidates if candidate not in within]
+        return sorted(within, key=lambda c: c.cost) + sorted(others, key=lambda c: c.loss)
 
     def _candidate(self, setting: Setting) -> Candidate | None:
-        pairs = []
-        for prompt in self.order:
-            ours = self.outcomes.get(Unit(setting, prompt).key)
-            theirs = self.outcomes.get(Unit(reference_of(setting), prompt).key)
-            if ours is not None and theirs is not None:
-                pairs.append((ours, theirs))
+        pairs = self._pairs(setting)
         if not pairs:
             return None
-        losses = [self._loss(ours, theirs) for ours, theirs in pairs]
+        lost = sum(self._loss(ours, theirs) for ours, theirs in pairs.values())
+        reference = reference_of(setting)
+        left = [prompt for prompt in self.order if prompt not in pairs]
+        least = lost + sum(self._least_loss(self.outcomes.get(Unit(reference, p).key)) for p in left)
         objective = self.goal.objective
-        spent, reference = (sum(getattr(run, objective) for run in runs) for runs in zip(*pairs, strict=True))
-        error = stdev(losses) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
-        return Candidate(setting, spent / reference, mean(losses), error, len(pairs))
+        spent, whole = (
+            sum(getattr(r, objective) for r in runs) for runs in zip(*pairs.values(), strict=True)
+        )
+        return Candidate(setting, spent / whole, least / len(self.order), len(pairs))
+
+    def _pairs(self, setting: Setting) -> dict[int, tuple[Outcome, Outcome]]:
+        """(ours, reference's) outcomes by prompt, where both are known."""
+        reference, pairs = reference_of(setting), {}
+        for prompt in self.order:
+            ours = self.outcomes.get(Unit(setting, prompt).key)
+            theirs = self.outcomes.get(Unit(reference, prompt).key)
+            if ours is not None and theirs is not None:
+                pairs[prompt] = (ours, theirs)
+        return pairs
 
     def _loss(self, ours: Outcome, theirs: Outcome) -> float:
+        # Asked for again at every turn of the race.
+        if ours.key not in self._losses:
+            self._losses[ours.key] = self._measured_loss(ours, theirs)
+        return self._losses[ours.key]
+
+    def _measured_loss(self, ours: Outcome, theirs: Outcome) -> float:
         if self.goal.keep == "agreement":
             return 1 - agreement(ours.tokens, theirs.tokens, self.eos_token_ids)
         if ours.solved is None or theirs.solved is None:
             raise ValueError("keep is 'accuracy', but a prompt has no grader; allowed: agreement")
         return float(theirs.solved) - float(ours.solved)
+
+    def _least_loss(self, theirs: Outcome | None) -> float:
+        """The least that a prompt can add: a cache may solve what no cache does not."""
+        return 0.0 if self.goal.keep == "agreement" or (theirs is not None and theirs.solved) else -1.0
 
 
 def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -1,17 +1,18 @@
 """sweep: a grid or random draws of settings over prompts, in a file that an interrupted sweep resumes."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 
 from analysis.cli import parsing
 from analysis.cli.compare import report
 from analysis.cli.progress import Counter
 from analysis.comparison import summarise
-from analysis.executors import Executor, Task, in_process, in_processes
+from analysis.executors import Executor, InProcess, InProcesses, Task
 from analysis.grid import Axis, grid_settings, random_settings
 from analysis.journal import Journal, purpose
 from analysis.measure import interleaved, reference_of, vanilla
-from analysis.ray_executor import on_ray
+from analysis.ray_executor import OnRay
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel, load_model
 
@@ -56,8 +57,9 @@ def command(arguments: argparse.Namespace) -> int:
         every = list(interleaved(settings, len(task.prompts), arguments.repeats))
         units = [unit for unit in every if unit.key not in journal.done]
         try:
-            with Counter("runs", total=len(every), done=len(every) - len(units)) as counter:
-                for outcome in executor(arguments, task, model)(units):
+            bar = Counter("runs", total=len(every), done=len(every) - len(units))
+            with closing(executor(arguments, task, model)) as execute, bar as counter:
+                for outcome in execute(units):
                     journal.add(outcome)
                     counter.advance()
         except KeyboardInterrupt:
@@ -105,5 +107,5 @@ def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task
 def executor(arguments: argparse.Namespace, task: Task, model: LanguageModel) -> Executor:
     """In this process, in --workers processes, or on Ray."""
     if arguments.executor == "ray":
-        return on_ray(task, arguments.workers, arguments.address)
-    return in_processes(task, arguments.workers) if arguments.workers else in_process(model, task)
+        return OnRay(task, arguments.workers, arguments.address)
+    return InProcesses(task, arguments.workers) if arguments.workers else InProcess(model, task)

@@ -3,7 +3,7 @@
 import argparse
 import json
 import shlex
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +54,20 @@ def command(arguments: argparse.Namespace) -> int:
     goal = Goal(keep, arguments.budget, arguments.objective)
     for path in (arguments.journal, arguments.json):
         parsing.check_writable(path)
-    search = Search(settings, len(task.prompts), goal, model.spec.eos_token_ids)
+    width = max(arguments.workers, 1)
+    search = Search(settings, len(task.prompts), goal, model.spec.eos_token_ids, width=width)
     interrupted = False
     with ExitStack() as stack:
         journal = None
         if arguments.journal is not None:
             journal = stack.enter_context(Journal(arguments.journal, purpose(model, task.prompts, base)))
             search.outcomes |= journal.done
-        counter = stack.enter_context(Counter("runs", search.planned))
+        execute = stack.enter_context(closing(sweep.executor(arguments, task, model)))
+        # How long the race goes on is not known before; the bar shows it against the full grid.
+        full_grid = search.result().full_grid
+        counter = stack.enter_context(Counter("runs, of the full grid's", full_grid, len(search.outcomes)))
         try:
-            for outcome in search.run(sweep.executor(arguments, task, model)):
+            for outcome in search.run(execute):
                 counter.advance()
                 if journal is not None:
                     journal.add(outcome)
@@ -82,7 +86,7 @@ def _report(arguments: argparse.Namespace, result: Tuning, prompts: int, interru
         [
             candidate.setting.label,
             percent(candidate.cost),
-            percent(candidate.loss),
+            ("" if candidate.prompts == prompts else "at least ") + percent(max(candidate.loss, 0.0)),
             str(candidate.prompts),
             "front" if candidate in result.front else "",
         ]

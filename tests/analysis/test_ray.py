@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from analysis.executors import Task
 from analysis.measure import interleaved
 from analysis.prompts import Prompt
-from analysis.ray_executor import on_ray
+from analysis.ray_executor import OnRay
 from analysis.settings import Setting
 from core import GenerationConfig
 from tests import tiny
@@ -44,10 +45,11 @@ def test_a_killed_worker_loses_nothing_finished(checkpoint: Callable[..., Path])
     task = Task(str(checkpoint("llada")), "cpu", "float32", prompts, base)
     units = list(interleaved([Setting("none"), ENTROPY], 3, 20))
     found = []
-    for made in on_ray(task, workers=2)(units):
-        found.append(made.key)
-        if len(found) == 3:
-            victims = own_actors()
-            assert victims
-            os.kill(victims[0], signal.SIGKILL)
+    with closing(OnRay(task, workers=2)) as execute:
+        for made in execute(units):
+            found.append(made.key)
+            if len(found) == 3:
+                victims = own_actors()
+                assert victims
+                os.kill(victims[0], signal.SIGKILL)
     assert sorted(found) == sorted(unit.key for unit in units)

@@ -20,7 +20,7 @@ from tests import tiny
 def candidates() -> list[Candidate]:
     axes = [Axis.parse("entropy_threshold=1,inf,0.5"), Axis.parse("recent=8,2")]
     settings = grid_settings("entropy", axes)
-    return [Candidate(setting, 0.1 * i, 0.5 - 0.1 * i, 0.0, 4 + i) for i, setting in enumerate(settings)]
+    return [Candidate(setting, 0.1 * i, 0.5 - 0.1 * i, 4 + i) for i, setting in enumerate(settings)]
 
 
 def test_a_surface_arranges_candidates_by_what_varies() -> None:

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
 
 from analysis.__main__ import main
-from analysis.executors import Task, in_processes
+from analysis.executors import InProcesses, Task
 from analysis.journal import Journal
 from analysis.measure import Outcome, interleaved
 from analysis.prompts import Prompt
@@ -95,11 +96,12 @@ def test_a_worker_that_dies_loses_nothing(arguments: list[str]) -> None:
     task = Task(arguments[1], "cpu", "float32", prompts, base)
     units = list(interleaved([Setting("none"), ENTROPY], 3, 4))
     found = []
-    for made in in_processes(task, workers=1)(units):
-        found.append(made.key)
-        if len(found) == 1:
-            for child in active_children():
-                os.kill(child.pid or 0, signal.SIGKILL)
+    with closing(InProcesses(task, workers=1)) as execute:
+        for made in execute(units):
+            found.append(made.key)
+            if len(found) == 1:
+                for child in active_children():
+                    os.kill(child.pid or 0, signal.SIGKILL)
     assert sorted(found) == sorted(unit.key for unit in units)
 
 
