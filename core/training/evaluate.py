@@ -17,7 +17,7 @@ ONE_TOKEN = GenerationConfig(gen_length=128, block_length=32, unmask="quota", st
 THRESHOLD = replace(ONE_TOKEN, unmask="threshold", threshold=0.9)
 RULES = {"one token a step": ONE_TOKEN, "threshold 0.9": THRESHOLD}
 SLOTS = 16
-LENGTH_EDGES = (0, 64, 128, 256, 512, 2048)
+LENGTH_EDGES = (0, 64, 128, 256, 512, 1280)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ class Family:
 
 FAMILIES = {
     arithmetic.NAME: Family(arithmetic.draw, 1, arithmetic.MAX_SIZE),
-    lookup.NAME: Family(lookup.draw, 2, lookup.MAX_SIZE),
     code.NAME: Family(code.draw, 1, code.MAX_SIZE),
+    lookup.NAME: Family(lookup.draw, 2, lookup.MAX_SIZE),
 }
 
 

@@ -11,8 +11,8 @@ from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID
 
 WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
 EARLY = {"drill": 0.35, "math": 0.25, "lookup": 0.2, "code": 0.2}
-MIDDLE = {"drill": 0.25, "math": 0.25, "lookup": 0.3, "code": 0.2}
-LATE = {"drill": 0.1, "math": 0.3, "lookup": 0.4, "code": 0.2}
+MIDDLE = {"drill": 0.25, "math": 0.35, "lookup": 0.15, "code": 0.25}
+LATE = {"drill": 0.1, "math": 0.4, "lookup": 0.15, "code": 0.35}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Recipe:
             head_dim=self.hidden_size // self.num_heads,
             rope_theta=10000.0,
             rms_norm_eps=1e-5,
-            max_positions=2048,
+            max_positions=1280,
             mask_token_id=MASK_ID,
             eos_token_ids=(EOS_ID,),
             pad_token_id=EOS_ID,

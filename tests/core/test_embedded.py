@@ -28,7 +28,7 @@ def test_text_survives_the_tokenizer(embedded: LanguageModel, problems: list[dic
         ids = embedded.tokenizer.encode(" " + text, add_special_tokens=False)
         assert embedded.decode(ids) == text.strip()
         prompt = embedded.encode(problem["prompt"])
-        assert prompt[0] == embedded.spec.bos_token_id
+        assert prompt[0] == embedded.tokenizer.bos_token_id
         assert embedded.spec.mask_token_id not in prompt
 
 
