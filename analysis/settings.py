@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from core import POLICIES, CachePolicy, GenerationConfig, create_policy
@@ -25,7 +26,7 @@ class Setting:
     def __post_init__(self) -> None:
         self.make_policy()
 
-    @property
+    @cached_property
     def label(self) -> str:
         """How one would type it: name, or name:key=value,key=value."""
         settings = {**self.config, **self.generation}
