@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 WINDOWS = ("block", "sliding")
 EOS_RULES = ("allow", "last", "never")
 ORDERS = ("confidence", "density")
+TYPE_NAMES = {type(None): "none", float: "a number", int: "an integer", str: "text", bool: "true or false"}
 
 
 def require(condition: bool, field: str, got: object, allowed: str) -> None:
@@ -27,7 +28,7 @@ def check_field_types(config: object) -> None:
         allowed = getattr(hint, "__args__", (hint,))
         numeric = float in allowed and isinstance(value, int) and not isinstance(value, bool)
         plain = type(value) in allowed or (value is None and type(None) in allowed)
-        names = " or ".join("none" if t is type(None) else t.__name__ for t in allowed)
+        names = field.metadata.get("allowed", " or ".join(TYPE_NAMES.get(t, t.__name__) for t in allowed))
         require(numeric or plain, field.name, value, names)
         require(not (isinstance(value, float) and math.isnan(value)), field.name, value, names)
         if isinstance(value, int):

@@ -72,7 +72,10 @@ def _folder(ref: str) -> Path:
     path = Path(ref).expanduser()
     if ref and path.is_dir():
         return path
-    if path.exists() or ref.count("/") != 1 or ref.startswith((".", "/", "~")):
+    is_path = ref.startswith((".", "/", "~")) or ref.count("/") > 1
+    if is_path and not path.exists():
+        raise ValueError(f"model is {ref!r}: no such folder")
+    if path.exists() or is_path or ref.count("/") != 1:
         raise ValueError(f"model is {ref!r}; allowed: embedded, a folder, or a hub id such as owner/name")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError

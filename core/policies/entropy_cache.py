@@ -1,7 +1,7 @@
 """EntropyCache: a full pass only when the tokens just committed were uncertain."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ class EntropyCacheConfig(PolicyConfig):
     Entropy is that of the raw softmax at temperature 1, the mask token included (ours).
     """
 
-    entropy_threshold: float = 1.0
+    entropy_threshold: float = field(default=1.0, metadata={"allowed": "a number, or inf"})
     recent: int = 64
     scope: str = "since_full"
     refresh_on_block_start: bool = False

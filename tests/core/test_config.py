@@ -102,6 +102,12 @@ def test_a_bad_entropy_setting_is_refused_by_name(field: str, value: object) -> 
         create_policy("entropy", **{field: value})
 
 
+@pytest.mark.parametrize("value", [math.nan, "high", None])
+def test_a_bad_threshold_is_told_that_infinity_is_a_number(value: object) -> None:
+    with pytest.raises(ValueError, match=r"allowed: a number, or inf$"):
+        create_policy("entropy", entropy_threshold=value)
+
+
 @pytest.mark.parametrize("tau", [-1, 0.0, 3, math.inf, -math.inf])
 def test_every_number_is_an_entropy_threshold(tau: float) -> None:
     assert create_policy("entropy", entropy_threshold=tau).config.entropy_threshold == tau

@@ -238,6 +238,11 @@ def test_a_model_that_is_nowhere_is_refused(ref: str) -> None:
     assert repr(ref) in refusal(ref)
 
 
+@pytest.mark.parametrize("ref", ["./nowhere", "/no/such/folder", "~/no/such/folder", "a/b/c"])
+def test_a_path_that_is_not_there_is_called_that(ref: str) -> None:
+    assert refusal(ref) == f"model is {ref!r}: no such folder"
+
+
 def test_a_hub_id_without_a_network_is_refused() -> None:
     assert "no-one/has-this-model" in refusal("no-one/has-this-model")
 
