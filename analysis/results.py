@@ -85,6 +85,8 @@ def _tuning(record: dict[str, Any]) -> Tuning:
             float(row["cost"]),
             float(row["loss"]),
             int(row["prompts"]),
+            row.get("cost_low"),
+            row.get("cost_high"),
         )
         for row in record["candidates"]
     )

@@ -32,6 +32,12 @@ class Setting:
         settings = {**self.config, **self.generation}
         return self.policy + (":" + ",".join(setting_texts(settings)) if settings else "")
 
+    @cached_property
+    def described(self) -> str:
+        """The whole configuration: name, every setting of the policy, changes of the decoding."""
+        settings = {**self.make_policy().config.to_dict(), **self.generation}
+        return " ".join([self.policy, *(setting_texts(settings) or ["(no settings)"])])
+
     def make_policy(self) -> CachePolicy:
         return create_policy(self.policy, **self.config)
 

@@ -43,13 +43,16 @@ class Candidate:
     """A setting as measured so far, on `prompts` prompts.
 
     cost: objective over that without a cache, below 1 saves. loss: mean share of agreement or accuracy
-    lost over all prompts; where not all were measured, the least that it can still come to.
+    lost over all prompts; where not all were measured, the least that it can still come to. low, high:
+    the smallest and largest cost on one prompt, each measured once.
     """
 
     setting: Setting
     cost: float
     loss: float
     prompts: int
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ class Tuning:
     measured: int
     full_grid: int
 
+    @property
+    def saves(self) -> bool:
+        """Whether the best one costs less than no cache."""
+        return self.best is not None and self.best.cost < 1
+
     def to_frame(self) -> pd.DataFrame:
         """One row a candidate."""
         best = self.best.setting.label if self.best else None
@@ -76,6 +84,8 @@ class Tuning:
                 {
                     "setting": candidate.setting.label,
                     "cost": candidate.cost,
+                    "cost_low": candidate.low,
+                    "cost_high": candidate.high,
                     "loss": candidate.loss,
                     "prompts": candidate.prompts,
                     "on_front": candidate in self.front,
@@ -187,10 +197,11 @@ class Search:
         left = [prompt for prompt in self.order if prompt not in pairs]
         least = lost + sum(self._least_loss(self.outcomes.get(Unit(reference, p).key)) for p in left)
         objective = self.goal.objective
-        spent, whole = (
-            sum(getattr(r, objective) for r in runs) for runs in zip(*pairs.values(), strict=True)
-        )
-        return Candidate(setting, spent / whole, least / len(self.order), len(pairs))
+        spent = [(getattr(ours, objective), getattr(theirs, objective)) for ours, theirs in pairs.values()]
+        total, whole = (sum(column) for column in zip(*spent, strict=True))
+        ratios = [ours / theirs for ours, theirs in spent]
+        loss = least / len(self.order)
+        return Candidate(setting, total / whole, loss, len(pairs), min(ratios), max(ratios))
 
     def _pairs(self, setting: Setting) -> dict[int, tuple[Outcome, Outcome]]:
         """(ours, reference's) outcomes by prompt, where both are known."""

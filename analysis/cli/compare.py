@@ -7,11 +7,12 @@ from typing import Any
 
 from analysis.cli import parsing
 from analysis.cli.progress import progress
-from analysis.cli.text import figure, percent, settings_text, table
+from analysis.cli.text import counted, figure, heading, legend, percent, table
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.environment import environment
 from analysis.measure import Outcome, interleaved, measure, reference_of, vanilla, warm_up
 from analysis.settings import Setting
+from analysis.wording import quartiles
 from core import GenerationConfig, LanguageModel, load_model
 
 DEFAULT = ("prefix", "dual", "entropy")
@@ -75,20 +76,25 @@ def with_baselines(wanted: list[Setting], base: GenerationConfig, no_vanilla: bo
 
 
 def report(
-    model: LanguageModel, base: GenerationConfig, result: Comparison, interrupted: bool = False
+    model: LanguageModel,
+    base: GenerationConfig,
+    result: Comparison,
+    interrupted: bool = False,
+    threads: str | None = None,
 ) -> list[str]:
-    """Lines for standard output."""
+    """Lines for standard output; threads: those of this process unless given."""
     if not result.summaries:
         return ["interrupted before the first run"]
-    first, facts = result.summaries[0], model.facts()
+    first = result.summaries[0]
+    measured = "one measurement of each" if first.repeats == 1 else f"{first.repeats} interleaved repeats"
     lines = [
-        f"model {facts['ref']}: {facts['family']}, {facts['num_parameters'] / 1e6:.2f} M parameters, "
-        f"{facts['dtype']} on {facts['device']}, batch 1",
-        f"decoding: {settings_text(base.to_dict())}",
-        f"n = {first.prompts} prompts, {first.repeats} interleaved repeats after a warm-up"
+        *heading(model, base, threads),
+        f"n = {counted(first.prompts, 'prompt')}, {measured} after a warm-up"
         + ("; interrupted, so not every setting has all of them" if interrupted else ""),
         "",
         table(HEADER, [_row(summary) for summary in result.summaries]),
+        "",
+        *legend(summary.setting for summary in result.summaries),
         "",
         "tokens/s: median over prompts of the median over repeats, quartiles over prompts. x vanilla, x",
         "parallel: median speedup over one token a step, and over the same commit rule, both without a",
@@ -104,7 +110,7 @@ def _row(summary: Summary) -> list[str]:
     return [
         summary.setting,
         figure(summary.tokens_per_second),
-        f"{figure(summary.low)}..{figure(summary.high)}",
+        quartiles(summary.low, summary.high, summary.prompts, summary.repeats),
         figure(summary.speedup_vanilla),
         figure(summary.speedup_parallel),
         percent(summary.flops_ratio),
@@ -129,6 +135,7 @@ def _to_json(
         "complete": not interrupted,
         "environment": environment(model),
         "generation": base.to_dict(),
+        "settings": {one.setting: Setting.parse(one.setting).described for one in result.summaries},
         "summary": [vars(summary) for summary in result.summaries],
         "outcomes": [outcome.to_json() for outcome in outcomes],
     }

@@ -9,6 +9,10 @@ from analysis.prompts import Prompt, read_prompts
 from analysis.settings import parse_settings, split_settings
 from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, LanguageModel, create_policy
 
+DTYPE_HELP = (
+    "auto, float32, bfloat16 or float16 (auto: bfloat16 on CUDA, and on a CPU where a short timing finds it "
+    "faster, else float32; tokens can differ between them)"
+)
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
 
 
@@ -27,7 +31,7 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
     """The options of the README's table; `policy` and `prompts` leave out what a command does not take."""
     parser.add_argument("--model", default="embedded", help="embedded, a folder, or a hub id (embedded)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
-    parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16 (auto)")
+    parser.add_argument("--dtype", default="auto", help=DTYPE_HELP)
     if policy:
         parser.add_argument("--policy", default="entropy", help=f"{', '.join(POLICIES)} (entropy)")
     parser.add_argument(
@@ -37,7 +41,7 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
         action="extend",
         default=[],
         metavar="KEY=VALUE",
-        help="policy settings and generation settings; values may be true, false, none, inf",
+        help="policy settings and generation settings; a value is a number, a word, true, false, none or inf",
     )
     if prompts:
         source = parser.add_mutually_exclusive_group(required=True)

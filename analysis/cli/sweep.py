@@ -14,6 +14,7 @@ from analysis.journal import Journal, purpose
 from analysis.measure import interleaved, reference_of, vanilla
 from analysis.ray_executor import OnRay
 from analysis.settings import Setting
+from analysis.wording import counted
 from core import GenerationConfig, LanguageModel, load_model
 
 
@@ -67,8 +68,13 @@ def command(arguments: argparse.Namespace) -> int:
         chosen = {unit.key for unit in every}
         outcomes = [outcome for key, outcome in journal.done.items() if key in chosen]
     result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
-    print("\n".join(report(model, base, result, interrupted)))
+    print("\n".join(report(model, base, result, interrupted, threads_text(arguments))))
     return 1 if interrupted else 0
+
+
+def threads_text(arguments: argparse.Namespace) -> str | None:
+    """Threads of the workers, None where this process measures."""
+    return f"{counted(arguments.workers, 'worker')} of one thread" if arguments.workers else None
 
 
 def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[Setting]:

@@ -1,24 +1,33 @@
-"""Plain tables for standard output."""
+"""Plain tables for standard output, and the lines around them that say what their numbers hold for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.settings import setting_texts
+import torch
 
-NOT_MEASURED = "not measured"
+from analysis.settings import Setting, setting_texts
+from analysis.wording import NOT_MEASURED, counted, figure, percent
+from core import GenerationConfig, LanguageModel
 
-
-def figure(value: float | None, digits: int = 3) -> str:
-    """A number in `digits` significant digits, or that it was not measured."""
-    if value is None or value != value:
-        return NOT_MEASURED
-    if value == round(value) and abs(value) < 1e6:
-        return str(round(value))
-    return f"{value:.{digits}g}" if abs(value) < 1e3 else f"{value:.0f}"
+__all__ = ["NOT_MEASURED", "counted", "figure", "heading", "legend", "percent", "settings_text", "table"]
 
 
-def percent(value: float | None) -> str:
-    return NOT_MEASURED if value is None or value != value else f"{value:.1%}"
+def heading(model: LanguageModel, base: GenerationConfig, threads: str | None = None) -> list[str]:
+    """Model, machine and decoding of a measurement; threads: those of this process unless given."""
+    facts = model.facts()
+    return [
+        f"model {facts['ref']}: {facts['family']}, {facts['num_parameters'] / 1e6:.2f} M parameters, "
+        f"{facts['dtype']} on {facts['device']}, {threads or counted(torch.get_num_threads(), 'thread')}, "
+        "batch 1",
+        f"decoding: {settings_text(base.to_dict())}",
+    ]
+
+
+def legend(labels: Iterable[str]) -> list[str]:
+    """Every setting of the rows with these labels, defaults included: a line each."""
+    named = {label: Setting.parse(label).described for label in labels}
+    width = max(map(len, named), default=0)
+    return ["all settings of each row:", *(f"  {name.ljust(width)}  {text}" for name, text in named.items())]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -9,11 +9,13 @@ from typing import Any
 
 from analysis.cli import parsing, sweep
 from analysis.cli.progress import Counter
-from analysis.cli.text import percent, table
+from analysis.cli.text import counted, heading, legend, percent, table
 from analysis.environment import environment
 from analysis.journal import Journal, purpose
-from analysis.settings import setting_texts
-from analysis.tuning import KEEPS, OBJECTIVES, Goal, Search, Tuning
+from analysis.measure import reference_of
+from analysis.settings import Setting, setting_texts
+from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning
+from analysis.wording import few_prompts, saved
 from core import GenerationConfig, LanguageModel
 
 DEFAULT_GRID = ("entropy_threshold=0.1,0.25,0.5,1,1.5,2,inf", "recent=8,16,32,64")
@@ -76,41 +78,66 @@ def command(arguments: argparse.Namespace) -> int:
     result = search.result()
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(_to_json(model, base, result, interrupted)), encoding="utf-8")
-    print("\n".join(_report(arguments, result, len(task.prompts), interrupted)))
+    lines = [*heading(model, base, sweep.threads_text(arguments)), *_report(result, len(task.prompts))]
+    if interrupted:
+        lines.append("interrupted: settings measured on fewer prompts may still be better")
+    print("\n".join([*lines, *choice(result, len(task.prompts))]))
     return 1 if interrupted else 0
 
 
-def _report(arguments: argparse.Namespace, result: Tuning, prompts: int, interrupted: bool) -> list[str]:
+def _report(result: Tuning, prompts: int) -> list[str]:
     goal = result.goal
-    rows = [
-        [
-            candidate.setting.label,
-            percent(candidate.cost),
-            ("" if candidate.prompts == prompts else "at least ") + percent(max(candidate.loss, 0.0)),
-            str(candidate.prompts),
-            "front" if candidate in result.front else "",
-        ]
-        for candidate in result.candidates
-    ]
-    header = ("setting", f"{goal.objective} of no cache", f"{goal.keep} lost", "prompts", "")
-    lines = [
+    cost = f"{goal.objective} of no cache"
+    header = ("setting", cost, "over prompts", f"{goal.keep} lost", "measured", "on the front")
+    rows = [row(candidate, prompts, candidate in result.front) for candidate in result.candidates]
+    return [
+        f"n = {counted(prompts, 'prompt')}, each setting measured at most once on each",
+        "",
         table(header, rows),
         "",
-        f"measured {result.measured} runs; the full grid on {prompts} prompts takes {result.full_grid}",
+        *legend(candidate.setting.label for candidate in result.candidates),
+        "",
+        f"{cost}: sums over the prompts measured; over prompts: smallest and largest of one prompt. on the",
+        f"front: measured on every prompt, and no other such setting is better in both cost and {goal.keep}.",
+        f"measured {counted(result.measured, 'run')}; the full grid on {counted(prompts, 'prompt')} takes "
+        f"{result.full_grid}",
     ]
-    if interrupted:
-        lines.append("interrupted: settings measured on fewer prompts may still be better")
-    if result.best is None:
-        lines.append(f"no setting measured on every prompt loses at most {goal.budget:.1%} of {goal.keep}")
-        return lines
-    chosen = result.best
-    settings = setting_texts({**chosen.setting.config, **chosen.setting.generation})
-    saved = f"{percent(chosen.cost)} of the {goal.objective} without a cache, {percent(chosen.loss)} lost"
-    lines += [
-        f"best: {saved}, n = {chosen.prompts} prompts",
-        shlex.join(["--policy", chosen.setting.policy, *(["--set", *settings] if settings else [])]),
+
+
+def row(candidate: Candidate, prompts: int, on_front: bool) -> list[str]:
+    several = candidate.prompts > 1 and candidate.low is not None
+    return [
+        candidate.setting.label,
+        percent(candidate.cost),
+        f"{percent(candidate.low)}..{percent(candidate.high)}" if several else "one measurement",
+        ("" if candidate.prompts == prompts else "at least ") + percent(max(candidate.loss, 0.0)),
+        counted(candidate.prompts, "prompt"),
+        "yes" if on_front else "no",
     ]
-    return lines
+
+
+def choice(result: Tuning, prompts: int) -> list[str]:
+    """What to use, its last line to paste behind a command; a warning where that rests on too little."""
+    goal, chosen = result.goal, result.best
+    if chosen is None:
+        lost = f"no setting measured on every prompt loses at most {goal.budget:.1%} of {goal.keep}"
+        return [*few_prompts(prompts), lost]
+    spent = f"{saved(chosen.cost, goal.objective)}, {percent(chosen.loss)} of {goal.keep} lost"
+    if result.saves:
+        lines = [f"best: {chosen.setting.described}"]
+        lines.append(f"{spent}, n = {counted(chosen.prompts, 'prompt')}")
+        advised = chosen.setting
+    else:
+        lines = [f"no setting within the budget spends less {goal.objective} than no cache, so use none"]
+        lines.append(f"the nearest: {chosen.setting.described}, {spent}")
+        advised = reference_of(chosen.setting)
+    return [*lines, *few_prompts(prompts), to_paste(advised)]
+
+
+def to_paste(setting: Setting) -> str:
+    """The options of a command that ask for this setting."""
+    settings = setting_texts({**setting.config, **setting.generation})
+    return shlex.join(["--policy", setting.policy, *(["--set", *settings] if settings else [])])
 
 
 def _to_json(
@@ -126,5 +153,6 @@ def _to_json(
         "measured": result.measured,
         "full_grid": result.full_grid,
         "best": result.best.setting.label if result.best else None,
+        "settings": {c.setting.label: c.setting.described for c in result.candidates},
         "candidates": json.loads(result.to_frame().to_json(orient="records")),
     }

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from analysis.__main__ import main
 from analysis.comparison import agreement, summarise
@@ -113,7 +114,23 @@ def test_compare_adds_both_baselines_and_a_lossless_setting_agrees(
     assert rows["dual"]["recompute_ratio"] < 1
     assert len(data["outcomes"]) == 4 * 3 * 2
     assert data["environment"]["model"]["dtype"] == "float32"
-    assert "not graded" in capsys.readouterr().out
+    assert data["settings"]["entropy:entropy_threshold=-1"].startswith(
+        "entropy entropy_threshold=-1 recent=64 "
+    )
+    said = capsys.readouterr().out
+    assert "not graded" in said
+    for text in data["settings"].values():
+        assert text in said
+    assert f"{torch.get_num_threads()} thread" in said
+
+
+def test_one_measurement_has_no_quartiles(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    once = ["--limit", "1", "--repeats", "1", "--no-vanilla", "--policies", "dual"]
+    assert main(["compare", *arguments, *once]) == 0
+    said = capsys.readouterr().out
+    assert "one measurement" in said
+    assert ".." not in said
+    assert "n = 1 prompt, one measurement of each" in said
 
 
 @pytest.mark.parametrize(

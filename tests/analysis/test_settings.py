@@ -36,6 +36,14 @@ def test_a_setting_reads_back_as_it_is_written() -> None:
     assert Setting.parse("none").label == "none"
 
 
+def test_a_description_names_every_setting_also_those_left_at_their_defaults() -> None:
+    assert Setting.parse("entropy:recent=8,threshold=0.6").described == (
+        "entropy entropy_threshold=1.0 recent=8 scope=since_full refresh_on_block_start=false "
+        "max_partial_run=none threshold=0.6"
+    )
+    assert Setting("none").described == "none (no settings)"
+
+
 def test_a_name_that_both_know_is_the_policys() -> None:
     setting = Setting.parse("dkv-greedy:window=2")
     assert setting.config == {"window": 2}

@@ -115,8 +115,13 @@ def test_tune_gives_a_line_to_paste_that_run_accepts(
     assert main(["tune", *arguments, *grid, *goal, *files]) == 0
     found = json.loads(out.read_text())
     assert found["best"].startswith("entropy:entropy_threshold=")
-    pasted = capsys.readouterr().out.splitlines()[-1].split()
-    assert pasted[:2] == ["--policy", "entropy"]
+    said = capsys.readouterr().out
+    for wanted in ("float32 on cpu", "gen_length=16", "n = 3 prompts", "on the front", "warning: 3 prompts"):
+        assert wanted in said
+    assert all(text in said for text in found["settings"].values())
+    pasted = said.splitlines()[-1].split()
+    best = next(row for row in found["candidates"] if row["best"])
+    assert pasted[:2] == ["--policy", "entropy" if best["cost"] < 1 else "none"]
     assert main(["run", *arguments, *pasted]) == 0
     assert main(["tune", *arguments, *grid, *goal, *files]) == 0
     assert len(keys(journal)) == len(set(keys(journal)))

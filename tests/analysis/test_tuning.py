@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from analysis.cli.tune import choice, row
 from analysis.grid import Axis, grid_settings
 from analysis.measure import Outcome, Unit
-from analysis.tuning import Candidate, Goal, Search, pareto_front
+from analysis.settings import Setting
+from analysis.tuning import Candidate, Goal, Search, Tuning, pareto_front
 from tests.analysis.test_comparison import outcome
 
 GRID = grid_settings(
@@ -140,3 +142,35 @@ def test_the_front_holds_what_nothing_beats() -> None:
 def test_a_goal_is_validated(bad: tuple[str, float, str]) -> None:
     with pytest.raises(ValueError, match="allowed"):
         Goal(*bad)
+
+
+def chosen(cost: float, prompts: int) -> list[str]:
+    best = Candidate(Setting.parse("entropy:recent=8,threshold=0.5"), cost, 0.01, prompts)
+    return choice(Tuning((best,), best, (best,), Goal(), prompts, prompts), prompts)
+
+
+def test_a_setting_that_saves_nothing_is_not_recommended() -> None:
+    slow = chosen(1.2, 32)
+    assert slow[0] == "no setting within the budget spends less seconds than no cache, so use none"
+    assert slow[-1] == "--policy none --set threshold=0.5"
+    fast = chosen(0.5, 32)
+    assert fast[0].startswith("best: entropy entropy_threshold=1.0 recent=8 scope=since_full")
+    assert fast[-1] == "--policy entropy --set recent=8 threshold=0.5"
+
+
+def test_a_choice_from_few_prompts_comes_with_a_warning() -> None:
+    assert any("can't be relied on" in line for line in chosen(0.5, 7))
+    assert not any("can't be relied on" in line for line in chosen(0.5, 8))
+
+
+def test_a_cost_comes_with_its_range_over_prompts() -> None:
+    ours, none = Setting.parse("entropy:recent=8"), Setting("none")
+    made = Search([ours], 2, Goal("agreement", 0.05, "seconds"), EOS)
+    seconds = [(ours, 0, 50.0), (none, 0, 100.0), (ours, 1, 30.0), (none, 1, 50.0)]
+    runs = [outcome(setting, prompt, 0, spent) for setting, prompt, spent in seconds]
+    made.outcomes |= {run.key: run for run in runs}
+    [found] = made.result().candidates
+    assert (found.cost, found.low, found.high) == (80 / 150, 0.5, 0.6)
+    assert "50.0%..60.0%" in row(found, 2, True)
+    one = Candidate(Setting("dual"), 0.5, 0.0, 1, 0.5, 0.5)
+    assert "one measurement" in row(one, 1, True)

@@ -1,0 +1,42 @@
+"""Numbers, counts and settings as people read them, alike on a terminal and in a report."""
+
+from collections.abc import Sequence
+
+NOT_MEASURED = "not measured"
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """A number in `digits` significant digits, or that it was not measured."""
+    if value is None or value != value:
+        return NOT_MEASURED
+    if value == round(value) and abs(value) < 1e6:
+        return str(round(value))
+    return f"{value:.{digits}g}" if abs(value) < 1e3 else f"{value:.0f}"
+
+
+def percent(value: float | None) -> str:
+    return NOT_MEASURED if value is None or value != value else f"{value:.1%}"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 prompt, 2 prompts."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def quartiles(low: float, high: float, prompts: int, repeats: int) -> str:
+    """A spread over prompts; of one prompt there is none."""
+    if prompts > 1:
+        return f"{figure(low)}..{figure(high)}"
+    return "one measurement" if repeats == 1 else "one prompt"
+
+
+def saved(cost: float, objective: str) -> str:
+    """What a cost relative to no cache means, in words."""
+    return f"{percent(cost)} of the {objective} without a cache"
+
+
+def few_prompts(prompts: int, enough: int = 8) -> Sequence[str]:
+    """A warning where a choice rests on too few prompts; empty otherwise."""
+    if prompts >= enough:
+        return ()
+    return (f"warning: {counted(prompts, 'prompt')} can't be relied on for a choice; give at least {enough}",)
