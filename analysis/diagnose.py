@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.timeline import timeline
 from analysis.trace import Trace
+from analysis.wording import counted
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,21 @@ class Diagnosis:
                 f"{self.at_block_start:.0%} of the full steps fell on the first step of a block: compare "
                 "with refresh_on_block_start=true entropy_threshold=inf, which needs no signal"
             )
-        return found or ["none of the known weaknesses shows"]
+        return found or [
+            f"none of the known weaknesses shows in {counted(self.traces, 'run')} of "
+            f"{counted(self.steps, 'step')} together; looked for: {', '.join(self._looked_for())}"
+        ]
+
+    def _looked_for(self) -> list[str]:
+        """What the traces could have shown."""
+        known = {
+            "decoded tokens attended with the K/V of their mask": self.mask_rows is not None,
+            "more tokens just committed than k": self.beyond_recent is not None,
+            "over 80 % full steps": self.full_share is not None,
+            "no full step triggered by entropy": self.triggered is not None and self.policy == "entropy",
+            "over half of the full steps at the start of a block": self.at_block_start is not None,
+        }
+        return [name for name, looked in known.items() if looked]
 
     def to_frame(self) -> pd.DataFrame:
         """One row a count."""

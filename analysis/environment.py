@@ -1,6 +1,7 @@
 """What a measurement ran on: the versions and the machine that its numbers hold for."""
 
 import platform
+import shlex
 import sys
 from typing import Any
 
@@ -18,7 +19,7 @@ def environment(model: LanguageModel) -> dict[str, Any]:
         "platform": platform.platform(),
         "processor": torch.cuda.get_device_name(model.device) if cuda else _processor(),
         "threads": torch.get_num_threads(),
-        "command": " ".join(["python -m analysis", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "analysis", *sys.argv[1:]]),
         "model": model.facts(),
     }
 

@@ -28,11 +28,12 @@ class Journal:
     """A file of one header line and one outcome a line; open with `with`.
 
     Opening an existing file reads what it holds into `done` and goes on behind it; a last line that was
-    cut off in writing is dropped. Raises ValueError for a file that is no journal of the same purpose.
+    cut off in writing is dropped. machine: the environment that a new file is begun in. Raises ValueError
+    for a file that is no journal of the same purpose.
     """
 
-    def __init__(self, path: Path, purpose: dict[str, Any]) -> None:
-        self.path, self.purpose = path, purpose
+    def __init__(self, path: Path, purpose: dict[str, Any], machine: dict[str, Any] | None = None) -> None:
+        self.path, self.purpose, self.machine = path, purpose, machine
         self.done: dict[str, Outcome] = {}
 
     def __enter__(self) -> "Journal":
@@ -45,7 +46,7 @@ class Journal:
         self._file.truncate(len(kept))
         self._file.seek(len(kept))
         if not kept:
-            self._write(header)
+            self._write({**header, "environment": self.machine})
         return self
 
     def __exit__(

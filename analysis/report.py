@@ -1,8 +1,9 @@
 """Report: results as one HTML file that opens without a network: figures, tables, definitions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -12,18 +13,30 @@ from plotly.offline import get_plotlyjs
 
 from analysis import plots
 from analysis.correlation import correlate, detect, drift_pairs
-from analysis.cost import cost
 from analysis.diagnose import diagnose
 from analysis.drift import drift
+from analysis.report_tables import bench_table, comparison_table, correlation_table, run_table, tuning_table
 from analysis.results import Results
+from analysis.settings import setting_texts
 from analysis.staleness import staleness
 from analysis.surface import surface
 from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.tuning import Tuning
 from analysis.volatility import volatility
+from analysis.wording import counted, few_prompts, percent, saved
 
+T = TypeVar("T")
 TEMPLATE = Path(__file__).with_name("report.html.j2")
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a prompt asked and what was generated, with where it belongs."""
+
+    title: str
+    prompt: str
+    generated: str
 
 
 @dataclass(frozen=True)
@@ -34,13 +47,14 @@ class Section:
     notes: tuple[str, ...] = ()
     table: pd.DataFrame | None = None
     figures: tuple[go.Figure, ...] = ()
+    texts: tuple[Text, ...] = ()
 
 
 def render(results: Results, title: str) -> str:
     """The whole page as text. Raises ValueError where there is no result to show."""
     sections = [*_runs(results), *_observed(results), *_measured(results)]
     if not sections:
-        raise ValueError("results are empty; give files of run, compare, tune or bench")
+        raise ValueError("results are empty; give files of run, compare, sweep, tune or bench")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
@@ -56,19 +70,13 @@ def render(results: Results, title: str) -> str:
 
 def figure_html(figure: go.Figure) -> Markup:
     """A figure's element and script; plotly.js itself stands once in the page's head."""
-    return Markup(figure.to_html(include_plotlyjs=False, full_html=False, config={"displaylogo": False}))
+    config = {"displaylogo": False, "responsive": True}
+    return Markup(figure.to_html(include_plotlyjs=False, full_html=False, config=config))
 
 
 def table_html(frame: pd.DataFrame) -> Markup:
-    """A table with numbers in four significant digits; texts are escaped."""
-
-    def shown(value: object) -> str:
-        if value is None or value != value:
-            return "not measured"
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-    texts = frame.map(shown)
-    return Markup(texts.to_html(index=False, border=0, escape=True, classes="numbers"))
+    """A table of texts, escaped."""
+    return Markup(frame.to_html(index=False, border=0, escape=True, classes="numbers"))
 
 
 def _runs(results: Results) -> Iterable[Section]:
@@ -78,7 +86,8 @@ def _runs(results: Results) -> Iterable[Section]:
         yield Section(
             title=f"Runs of {label}",
             notes=(_described(traces), *diagnose(traces).findings()),
-            table=pd.DataFrame([_costs(index, trace) for index, trace in enumerate(traces)]),
+            table=run_table(traces),
+            texts=tuple(_text(index, trace) for index, trace in enumerate(traces)),
             figures=(
                 plots.timeline_figure(line),
                 plots.recompute_map_figure(line),
@@ -87,9 +96,14 @@ def _runs(results: Results) -> Iterable[Section]:
         )
 
 
-def _costs(index: int, trace: Trace) -> dict[str, object]:
-    values = {name: value for name, value in vars(cost(trace)).items() if name != "seconds_by_part"}
-    return {"prompt": index, "prompt tokens": len(trace.prompt_ids), **values}
+def _text(index: int, trace: Trace) -> Text:
+    prompt = trace.prompt if trace.prompt is not None else f"token ids {_ids(trace.prompt_ids)}"
+    generated = trace.text if trace.text is not None else f"token ids {_ids(trace.tokens)}"
+    return Text(f"prompt {index}", prompt, generated)
+
+
+def _ids(tokens: Sequence[int]) -> str:
+    return ", ".join(map(str, tokens))
 
 
 def _observed(results: Results) -> Iterable[Section]:
@@ -100,7 +114,7 @@ def _observed(results: Results) -> Iterable[Section]:
         yield Section(
             title=f"Drift without a cache, {rule} rule",
             notes=(_described(traces), _settled(curve.settled_age, curve.recent)),
-            table=result.to_frame(),
+            table=correlation_table(result),
             figures=(
                 plots.scatter_figure(pairs, result),
                 plots.detection_figure(detections),
@@ -111,14 +125,22 @@ def _observed(results: Results) -> Iterable[Section]:
 
 
 def _measured(results: Results) -> Iterable[Section]:
-    for comparison in results.comparisons:
-        yield Section("Settings side by side", table=comparison.to_frame())
-    for tuning in results.tunings:
-        yield Section("Tuning", (_chosen(tuning),), tuning.to_frame(), tuple(_tuning_figures(tuning)))
-    for points in results.benches:
+    for comparison, holds in _with_decoding(results, "comparison", results.comparisons):
+        yield Section("Settings side by side", holds, comparison_table(comparison))
+    for tuning, holds in _with_decoding(results, "tuning", results.tunings):
+        notes = (*holds, *_chosen(tuning))
+        yield Section("Tuning", notes, tuning_table(tuning), tuple(_tuning_figures(tuning)))
+    for points, holds in _with_decoding(results, "bench", results.benches):
         quantities = ("decision_overhead", "partial_seconds", "full_seconds")
         figures = tuple(plots.scaling_figure(points, quantity) for quantity in quantities)
-        yield Section("Speed by size", table=pd.DataFrame([vars(point) for point in points]), figures=figures)
+        yield Section("Speed by size", holds, bench_table(points), figures)
+
+
+def _with_decoding(results: Results, kind: str, found: Sequence[T]) -> Iterable[tuple[T, tuple[str, ...]]]:
+    """Each result with what its numbers hold for."""
+    return (
+        ((one, (words,)) for one, words in zip(found, results.decodings[kind], strict=True)) if found else ()
+    )
 
 
 def _tuning_figures(tuning: Tuning) -> Iterable[go.Figure]:
@@ -135,9 +157,11 @@ def _described(traces: list[Trace]) -> str:
     model = traces[0].model
     steps = sum(len(trace.steps) for trace in traces)
     cut = sum(not trace.complete for trace in traces)
+    runs = "1 of the runs was" if cut == 1 else f"{cut} of the runs were"
     return (
-        f"{len(traces)} prompts, {steps} steps; {model['ref']} ({model['family']}), {model['dtype']} on "
-        f"{model['device']}" + (f"; {cut} of the runs were cut short" if cut else "")
+        f"{counted(len(traces), 'prompt')}, {counted(steps, 'step')}; {model['ref']} ({model['family']}), "
+        f"{model['dtype']} on {model['device']}; decoding: {' '.join(setting_texts(traces[0].generation))}"
+        + (f"; {runs} cut short" if cut else "")
     )
 
 
@@ -147,13 +171,17 @@ def _settled(age: int | None, recent: int | None) -> str:
     return f"volatility: within noise of its plateau from {age} steps after unmasking, k = {recent}"
 
 
-def _chosen(tuning: Tuning) -> str:
-    spent = f"{tuning.measured} of the full grid's {tuning.full_grid} runs"
-    if tuning.best is None:
-        return f"{spent}; no setting keeps the budget of {tuning.goal.budget:.1%} {tuning.goal.keep}"
-    best = tuning.best
-    return (
-        f"{spent}; best within {tuning.goal.budget:.1%} of {tuning.goal.keep}: {best.setting.label}, "
-        f"{best.cost:.1%} of the {tuning.goal.objective} without a cache, {best.loss:.1%} lost, "
-        f"n = {best.prompts}"
-    )
+def _chosen(tuning: Tuning) -> Iterable[str]:
+    goal, best = tuning.goal, tuning.best
+    prompts = max((candidate.prompts for candidate in tuning.candidates), default=0)
+    yield f"{tuning.measured} of the full grid's {counted(tuning.full_grid, 'run')}"
+    if best is None:
+        yield f"no setting keeps the budget of {goal.budget:.1%} {goal.keep}"
+    else:
+        costs = f"{saved(best.cost, goal.objective)}, {percent(best.loss)} of {goal.keep} lost, n = "
+        found = f"{best.setting.described}, {costs}{counted(best.prompts, 'prompt')}"
+        if tuning.saves:
+            yield f"best within {goal.budget:.1%} of {goal.keep}: {found}"
+        else:
+            yield f"no setting within the budget spends less {goal.objective} than no cache; nearest: {found}"
+    yield from few_prompts(prompts)

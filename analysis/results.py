@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from analysis.bench_point import BenchPoint
-from analysis.comparison import Comparison, Summary
-from analysis.settings import Setting
+from analysis.comparison import Comparison, Summary, summarise
+from analysis.measure import Outcome
+from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
+from core import GenerationConfig
 
 
 @dataclass
 class Results:
     """runs: traces by setting; observed: no-cache traces with drift, by commit rule. environments: each
-    different one that a file brought, with its command.
+    different one that a file brought, with its command. decodings: of each of comparisons, tunings and
+    benches in order, the model, machine and decoding that its numbers hold for, in words.
     """
 
     runs: dict[str, list[Trace]] = field(default_factory=dict)
@@ -25,21 +28,27 @@ class Results:
     tunings: list[Tuning] = field(default_factory=list)
     benches: list[list[BenchPoint]] = field(default_factory=list)
     environments: list[dict[str, Any]] = field(default_factory=list)
+    decodings: dict[str, list[str]] = field(default_factory=dict)
 
 
 def read_results(paths: Sequence[Path]) -> Results:
-    """Read files of run, compare, tune and bench. Raises ValueError naming a file that is none of them."""
+    """Read files of run, compare, sweep, tune and bench. Raises ValueError naming a file of none of them."""
     results = Results()
     for path in paths:
         try:
             text = path.read_text(encoding="utf-8")
             records = _records(text)
+            if records and isinstance(records[0], dict) and records[0].get("kind") == "journal":
+                _add_journal(results, *records)
+                continue
             for record in records:
                 _add(results, record)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path.name} is no result of run, compare, tune or bench ({error})") from None
+            raise ValueError(
+                f"{path.name} is no result of run, compare, sweep, tune or bench ({error})"
+            ) from None
     return results
 
 
@@ -48,13 +57,18 @@ def _records(text: str) -> list[Any]:
     try:
         return [json.loads(text)]
     except json.JSONDecodeError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()]
+    first = json.loads(lines[0]) if lines else None
+    cut = isinstance(first, dict) and first.get("kind") == "journal" and not text.endswith("\n")
+    # A sweep that was killed while it wrote leaves half a line.
+    return [json.loads(line) for line in (lines[:-1] if cut else lines)]
 
 
 def _add(results: Results, record: Any) -> None:
     kind = record.get("kind", "trace") if isinstance(record, dict) else None
     if kind == "trace":
         _add_trace(results, Trace.from_json(record))
+        _add_environment(results, record.get("environment"))
         return
     if kind == "comparison":
         results.comparisons.append(Comparison(tuple(Summary(**row) for row in record["summary"])))
@@ -64,8 +78,40 @@ def _add(results: Results, record: Any) -> None:
         results.benches.append([BenchPoint.from_json(point) for point in record["points"]])
     else:
         raise ValueError(f"kind is {kind!r}; allowed: trace, comparison, tuning, bench")
-    if record["environment"] and record["environment"] not in results.environments:
-        results.environments.append(record["environment"])
+    _add_environment(results, record["environment"])
+    known = (
+        holds_for(record["environment"], record["generation"])
+        if record["environment"]
+        else "nothing measured"
+    )
+    results.decodings.setdefault(kind, []).append(known)
+
+
+def _add_environment(results: Results, machine: dict[str, Any] | None) -> None:
+    if machine and machine not in results.environments:
+        results.environments.append(machine)
+
+
+def holds_for(machine: dict[str, Any], generation: dict[str, Any]) -> str:
+    """Model, machine and decoding in words."""
+    model = machine["model"]
+    return (
+        f"{model['ref']} ({model['family']}), {model['dtype']} on {model['device']}, {machine['threads']} "
+        f"threads; decoding: {' '.join(setting_texts(generation))}"
+    )
+
+
+def _add_journal(results: Results, header: dict[str, Any], *records: Any) -> None:
+    """The outcomes of a sweep or a tuning as a comparison, settings in the order of their first outcome."""
+    if not header.get("environment"):
+        raise ValueError("it does not say on what machine and model it was measured")
+    outcomes = [Outcome.from_json(record) for record in records]
+    settings = [Setting.parse(label) for label in dict.fromkeys(one.setting for one in outcomes)]
+    eos = header["environment"]["model"]["eos_token_ids"]
+    base = GenerationConfig(**header["generation"])
+    results.comparisons.append(summarise(outcomes, settings, base, eos))
+    results.decodings.setdefault("comparison", []).append(holds_for(header["environment"], base.to_dict()))
+    _add_environment(results, header["environment"])
 
 
 def _add_trace(results: Results, trace: Trace) -> None:

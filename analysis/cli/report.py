@@ -7,10 +7,12 @@ from analysis.cli import parsing
 from analysis.report import render
 from analysis.results import read_results
 
+FILES_HELP = "run --json, run --drift-json, compare --json, sweep --out, tune --json, --journal, bench --json"
+
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser = commands.add_parser("report", help="one HTML file, readable offline, from other commands' files")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of run, compare, tune or bench")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=FILES_HELP)
     parser.add_argument("--out", type=Path, required=True, metavar="OUT.html", help="where to write")
     parser.add_argument("--title", default="KV caching of a masked diffusion language model")
     parser.set_defaults(command=command)

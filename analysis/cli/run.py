@@ -5,11 +5,15 @@ import json
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from analysis.cli import parsing
 from analysis.cli.drift_text import drift_lines
 from analysis.cli.progress import progress
-from analysis.cli.text import NOT_MEASURED, figure, percent, settings_text, table
+from analysis.cli.text import NOT_MEASURED, counted, figure, percent, settings_text, table
+from analysis.environment import environment
 from analysis.observe import no_cache_trace, observe, one_token_a_step, run_trace
 from analysis.probes import StalenessProbe
 from analysis.prompts import Prompt
@@ -72,8 +76,9 @@ def command(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         interrupted = True
         results.traces += [results.current] if results.current else []
-    _write(arguments.json, results.traces)
-    _write(arguments.drift_json, results.observed)
+    machine = environment(model)
+    _write(arguments.json, results.traces, machine)
+    _write(arguments.drift_json, results.observed, machine)
     print("\n".join(_report(results, len(prompts), interrupted)))
     return 1 if interrupted else 0
 
@@ -107,10 +112,11 @@ def _measure(
             results.observed.append(no_cache_trace(model, prompt.content, generation, one_token))
 
 
-def _write(path: Path | None, traces: list[Trace]) -> None:
-    """A trace file, or one trace a line for several prompts."""
+def _write(path: Path | None, traces: list[Trace], machine: dict[str, Any]) -> None:
+    """A trace file, or one trace a line for several prompts; each with the machine it was made on."""
     if path is not None and traces:
-        lines = (json.dumps(trace.to_json(), allow_nan=False) for trace in traces)
+        records = ({**trace.to_json(), "environment": machine} for trace in traces)
+        lines = (json.dumps(record, allow_nan=False) for record in records)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -121,14 +127,15 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
     lines = [
         f"policy {first.policy['name']}: {settings_text(first.policy['config'])}",
         f"model {first.model['ref']}: {first.model['family']}, {first.model['num_parameters'] / 1e6:.2f} M "
-        f"parameters, {first.model['dtype']} on {first.model['device']}, batch {first.batch_size}",
+        f"parameters, {first.model['dtype']} on {first.model['device']}, "
+        f"{counted(torch.get_num_threads(), 'thread')}, batch {first.batch_size}",
         f"decoding: {settings_text(first.generation)}",
         "",
         table(HEADER, [_row(str(index), trace) for index, trace in enumerate(results.traces)]),
         "",
     ]
     done = "interrupted: the last of them is incomplete" if interrupted else "one run each, no repeats"
-    lines.append(f"n = {len(results.traces)} of {wanted} prompts, {done}")
+    lines.append(f"n = {len(results.traces)} of {counted(wanted, 'prompt')}, {done}")
     graded = [solved for solved in results.solved if solved is not None]
     if graded:
         lines.append(f"solved: {sum(graded)} of {len(graded)} graded")

@@ -8,6 +8,7 @@ from analysis.cli import parsing
 from analysis.cli.compare import report
 from analysis.cli.progress import Counter
 from analysis.comparison import summarise
+from analysis.environment import environment
 from analysis.executors import Executor, InProcess, InProcesses, Task
 from analysis.grid import Axis, grid_settings, random_settings
 from analysis.journal import Journal, purpose
@@ -54,7 +55,7 @@ def command(arguments: argparse.Namespace) -> int:
     settings = list({setting.label: setting for setting in (*baselines, *wanted)}.values())
     parsing.check_writable(arguments.out)
     interrupted = False
-    with Journal(arguments.out, purpose(model, task.prompts, base)) as journal:
+    with Journal(arguments.out, purpose(model, task.prompts, base), environment(model)) as journal:
         every = list(interleaved(settings, len(task.prompts), arguments.repeats))
         units = [unit for unit in every if unit.key not in journal.done]
         try:

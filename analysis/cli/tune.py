@@ -62,7 +62,8 @@ def command(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         journal = None
         if arguments.journal is not None:
-            journal = stack.enter_context(Journal(arguments.journal, purpose(model, task.prompts, base)))
+            what = purpose(model, task.prompts, base)
+            journal = stack.enter_context(Journal(arguments.journal, what, environment(model)))
             search.outcomes |= journal.done
         execute = stack.enter_context(closing(sweep.executor(arguments, task, model)))
         # How long the race goes on is not known before; the bar shows it against the full grid.

@@ -1,19 +1,26 @@
 """Report: every kind of result on one page that asks for nothing from outside; and its maps."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from analysis import Trace
 from analysis.__main__ import main
+from analysis.diagnose import diagnose
+from analysis.environment import environment
 from analysis.grid import Axis, grid_settings
 from analysis.plots import pareto_figure, scaling_figure, sweep_map_figure
 from analysis.results import read_results
 from analysis.surface import surface
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
+from core import load_model
 from tests import tiny
 
 
@@ -76,12 +83,13 @@ def files(checkpoint: Callable[..., Path], tmp_path: Path) -> list[str]:
     model = ["--model", str(checkpoint("llada")), "--dtype", "float32", "--device", "cpu"]
     size = ["--gen-length", "16", "--block-length", "8"]
     common = [*model, *size, "--prompts", str(prompts)]
-    out = {name: str(tmp_path / name) for name in ("run", "drift", "compare", "tune", "bench")}
+    out = {name: str(tmp_path / name) for name in ("run", "drift", "compare", "tune", "bench", "sweep")}
     watched = ["--json", out["run"], "--drift", "run-rule", "--drift-json", out["drift"]]
     assert main(["run", *common, *watched]) == 0
     assert main(["compare", *common, "--policies", "dual", "--repeats", "1", "--json", out["compare"]]) == 0
     grid = ["--grid", "entropy_threshold=0,inf", "recent=2,8", "--budget", "0.9"]
     assert main(["tune", *common, *grid, "--json", out["tune"]]) == 0
+    assert main(["sweep", *common, *grid[:2], "--repeats", "2", "--out", out["sweep"]]) == 0
     place = ["--prompt-lengths", "4,8", "--repeats", "1", "--steps", "4", "--policies", "dual"]
     assert main(["bench", *model, *size, *place, "--json", out["bench"]]) == 0
     return list(out.values())
@@ -100,6 +108,16 @@ def test_a_report_shows_every_result_and_fetches_nothing(
     for wanted in ("Runs of entropy", "Drift without a cache", "side by side", "Tuning", "Speed", "machine"):
         assert wanted in headings
     assert "&lt;b&gt;title" in text
+    every = "entropy entropy_threshold=0 recent=64 scope=since_full refresh_on_block_start=false"
+    for wanted in (
+        every,
+        "tokens per second, median",
+        "token ids 5",
+        "at least 8",
+        "gen_length=16 block_length=8",
+    ):
+        assert wanted in text
+    assert not re.search(r"<th>[a-z]+_", text)
     assert text.count("Plotly.newPlot(") >= 10
     assert "opens without a network" in capsys.readouterr().out
 
@@ -107,10 +125,54 @@ def test_a_report_shows_every_result_and_fetches_nothing(
 def test_results_are_told_apart(files: list[str]) -> None:
     results = read_results([Path(name) for name in files])
     assert len(results.runs) == len(results.observed) == 1
-    assert len(results.comparisons) == len(results.tunings) == len(results.benches) == 1
+    assert [len(results.comparisons), len(results.tunings), len(results.benches)] == [2, 1, 1]
+    assert [row.setting for row in results.comparisons[1].summaries] == [
+        "none",
+        "entropy:entropy_threshold=0",
+        "entropy:entropy_threshold=inf",
+    ]
+    assert {row.repeats for row in results.comparisons[1].summaries} == {2}
+    assert results.comparisons[1].summaries[1].repeat_spread is not None
     assert results.tunings[0].best is not None
     assert len(results.tunings[0].candidates) == 4
     assert len(results.environments) >= 1
+
+
+def test_a_sweep_cut_off_in_a_line_is_shown_without_it(files: list[str], tmp_path: Path) -> None:
+    whole = Path(files[-1]).read_bytes()
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(whole[:-20])
+    found = read_results([cut]).comparisons[0].summaries
+    assert sorted(row.repeats for row in found) == [2, 2, 2]
+    assert read_results([Path(files[-1])]).comparisons[0].summaries[0].prompts == 3
+    lines = whole.decode().splitlines()
+    cut.write_text("\n".join([json.dumps({**json.loads(lines[0]), "environment": None}), *lines[1:], ""]))
+    with pytest.raises(ValueError, match="machine and model"):
+        read_results([cut])
+    cut.write_text("\n".join([lines[0], "half", lines[1], ""]))
+    with pytest.raises(ValueError, match=r"cut\.jsonl"):
+        read_results([cut])
+
+
+def test_a_run_says_what_it_ran_on_and_how_to_ask_for_it_again(
+    files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = read_results([Path(files[0])])
+    assert made.environments[0]["threads"] >= 1
+    assert made.environments[0]["torch"]
+    folder = tmp_path / "two words"
+    monkeypatch.setattr("sys.argv", ["x", "run", "--prompt", "what's 2 + 3?", "--json", str(folder)])
+    command = environment(load_model(device="cpu", dtype="float32"))["command"]
+    assert shlex.split(command)[3:] == ["run", "--prompt", "what's 2 + 3?", "--json", str(folder)]
+
+
+def test_nothing_found_says_where_it_was_looked_for(trace: Trace) -> None:
+    found = replace(diagnose([trace]), mask_rows=0, beyond_recent=0, full_share=0.5, triggered=0.5)
+    [text] = replace(found, at_block_start=0.1).findings()
+    assert "in 1 run of 4 steps together; looked for: " in text
+    assert "more tokens just committed than k" in text
+    [shorter] = replace(found, at_block_start=None, beyond_recent=None).findings()
+    assert "than k" not in shorter
 
 
 @pytest.mark.parametrize("content", ["", "hello", '{"kind": "poem"}', "[]", '{"kind": "bench"}', "{}"])

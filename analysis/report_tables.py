@@ -1,0 +1,152 @@
+"""The report's tables: columns named for readers, with their units, and every cell as it is shown."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis.bench_point import BenchPoint
+from analysis.comparison import Comparison, Summary
+from analysis.correlation import Correlation
+from analysis.cost import cost
+from analysis.ranks import RankCorrelation
+from analysis.settings import Setting
+from analysis.trace import Trace
+from analysis.tuning import Tuning
+from analysis.wording import NOT_MEASURED, figure, percent, quartiles
+
+SETTING = "policy and all its settings"
+
+
+def run_table(traces: Sequence[Trace]) -> pd.DataFrame:
+    """One row a prompt: what its run computed and how long it took."""
+    rows = []
+    for index, trace in enumerate(traces):
+        spent = cost(trace)
+        rows.append(
+            {
+                "prompt": str(index),
+                "prompt tokens": str(len(trace.prompt_ids)),
+                "generated tokens": str(spent.num_tokens),
+                "steps": str(spent.steps),
+                "full steps": percent(spent.full_step_ratio),
+                "rows recomputed": percent(spent.recompute_ratio),
+                "tokens per step": figure(spent.tokens_per_step),
+                "tokens per second": figure(spent.tokens_per_second),
+                "decision, of the time": percent(spent.decision_overhead),
+                "seconds": figure(spent.seconds),
+                "GFLOPs": figure(spent.flops / 1e9),
+                "FLOPs of full passes": percent(spent.flops_ratio),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def comparison_table(comparison: Comparison) -> pd.DataFrame:
+    """One row a setting: medians over prompts of the medians over repeats, and their spread."""
+    return pd.DataFrame([_summary_row(summary) for summary in comparison.summaries])
+
+
+def _summary_row(summary: Summary) -> dict[str, str]:
+    spread = "one measurement" if summary.repeat_spread is None else percent(summary.repeat_spread)
+    return {
+        SETTING: Setting.parse(summary.setting).described,
+        "prompts": str(summary.prompts),
+        "repeats": str(summary.repeats),
+        "tokens per second, median": figure(summary.tokens_per_second),
+        "quartiles over prompts": quartiles(summary.low, summary.high, summary.prompts, summary.repeats),
+        "spread of repeats": spread,
+        "times as fast as vanilla": figure(summary.speedup_vanilla),
+        "times as fast as parallel": figure(summary.speedup_parallel),
+        "FLOPs of no cache": percent(summary.flops_ratio),
+        "rows recomputed": percent(summary.recompute_ratio),
+        "full steps": percent(summary.full_step_ratio),
+        "tokens per step": figure(summary.tokens_per_step),
+        "decision, of the time": percent(summary.decision_overhead),
+        "tokens as without a cache": percent(summary.agreement),
+        "prompts without a difference": percent(summary.identical),
+        "solved": f"{summary.solved} of {summary.graded}" if summary.graded else "not graded",
+    }
+
+
+def tuning_table(tuning: Tuning) -> pd.DataFrame:
+    """One row a candidate, each measured at most once on a prompt."""
+    goal, rows = tuning.goal, []
+    for candidate in tuning.candidates:
+        known = candidate.prompts > 1 and candidate.low is not None
+        rows.append(
+            {
+                SETTING: candidate.setting.described,
+                f"{goal.objective} of no cache": percent(candidate.cost),
+                "smallest to largest over prompts": (
+                    f"{percent(candidate.low)}..{percent(candidate.high)}" if known else "one measurement"
+                ),
+                f"{goal.keep} lost, at least": percent(max(candidate.loss, 0.0)),
+                "prompts measured": str(candidate.prompts),
+                "no other is better in both": "yes" if candidate in tuning.front else "no",
+                "chosen": "yes" if tuning.saves and candidate == tuning.best else "no",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def bench_table(points: Sequence[BenchPoint]) -> pd.DataFrame:
+    """One row a policy and size: medians over the repeats."""
+    return pd.DataFrame([_point_row(point) for point in points])
+
+
+def _point_row(point: BenchPoint) -> dict[str, str]:
+    def milliseconds(seconds: float | None) -> str:
+        return figure(None if seconds is None else 1000 * seconds)
+
+    return {
+        SETTING: Setting.parse(point.setting).described,
+        "model": point.model,
+        "layers": str(point.num_layers),
+        "width": str(point.hidden_size),
+        "prompt tokens": str(point.prompt_length),
+        "generated tokens": str(point.gen_length),
+        "batch": str(point.batch),
+        "number type, device, threads": f"{point.dtype}, {point.device}, {point.threads}",
+        "runs": str(point.repeats),
+        "steps": str(point.steps),
+        "full step, ms": milliseconds(point.full_seconds),
+        "partial step, ms": milliseconds(point.partial_seconds),
+        "rows of a partial step": figure(point.partial_rows),
+        "decision of a step, ms": milliseconds(point.plan_seconds),
+        "decision, of the time": percent(point.decision_overhead),
+        "run, seconds": figure(point.seconds),
+        "spread of runs": "one measurement" if point.repeats == 1 else percent(point.spread),
+        "tokens per second": figure(point.tokens_per_second),
+        "peak memory, MB": figure(None if point.peak_bytes is None else point.peak_bytes / 1e6),
+    }
+
+
+def correlation_table(result: Correlation) -> pd.DataFrame:
+    """One row a signal."""
+
+    def interval(found: RankCorrelation) -> str:
+        return f"{found.low:+.2f} to {found.high:+.2f}" if found.known else NOT_MEASURED
+
+    def rho(value: float) -> str:
+        return f"{value:+.3f}" if value == value else NOT_MEASURED
+
+    rows = []
+    for name, plain in result.plain.items():
+        partial, given = result.partial[name], result.given_step[name]
+        rows.append(
+            {
+                "signal": name.replace("_", " "),
+                "Spearman's rho": rho(plain.rho),
+                "95 % interval": interval(plain),
+                "p": figure(plain.p),
+                "mean rho of a prompt": rho(result.per_prompt[name]),
+                "rho given the count": rho(partial.rho) if result.count_varies else "count is constant",
+                "its interval": interval(partial) if result.count_varies else "count is constant",
+                "its p": figure(partial.p) if result.count_varies else "count is constant",
+                "rho given the step": rho(given.rho),
+                "the step's interval": interval(given),
+                "step pairs": str(plain.n),
+                "prompts": str(plain.groups),
+            }
+        )
+    return pd.DataFrame(rows)
