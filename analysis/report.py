@@ -17,7 +17,7 @@ from analysis.diagnose import diagnose
 from analysis.drift import drift
 from analysis.report_tables import bench_table, comparison_table, correlation_table, run_table, tuning_table
 from analysis.results import Results
-from analysis.settings import setting_texts
+from analysis.settings import Setting, setting_texts
 from analysis.staleness import staleness
 from analysis.surface import surface
 from analysis.timeline import timeline
@@ -65,6 +65,7 @@ def render(results: Results, title: str) -> str:
         plotly_js=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         figure_html=figure_html,
         table_html=table_html,
+        counted=counted,
     )
 
 
@@ -84,7 +85,7 @@ def _runs(results: Results) -> Iterable[Section]:
         line, first = timeline(traces[0]), traces[0].steps[:1]
         stale = [staleness(traces[0])] if first and "flipped" in first[0].measurements else []
         yield Section(
-            title=f"Runs of {label}",
+            title=f"Runs of {Setting.parse(label).described}",
             notes=(_described(traces), *diagnose(traces).findings()),
             table=run_table(traces),
             texts=tuple(_text(index, trace) for index, trace in enumerate(traces)),

@@ -12,6 +12,7 @@ from analysis.measure import Outcome
 from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
+from analysis.wording import counted
 from core import GenerationConfig
 
 
@@ -68,7 +69,7 @@ def _add(results: Results, record: Any) -> None:
     kind = record.get("kind", "trace") if isinstance(record, dict) else None
     if kind == "trace":
         _add_trace(results, Trace.from_json(record))
-        _add_environment(results, record.get("environment"))
+        _add_environment(results, record.get("environment"), record["generation"])
         return
     if kind == "comparison":
         results.comparisons.append(Comparison(tuple(Summary(**row) for row in record["summary"])))
@@ -78,7 +79,7 @@ def _add(results: Results, record: Any) -> None:
         results.benches.append([BenchPoint.from_json(point) for point in record["points"]])
     else:
         raise ValueError(f"kind is {kind!r}; allowed: trace, comparison, tuning, bench")
-    _add_environment(results, record["environment"])
+    _add_environment(results, record["environment"], record["generation"])
     known = (
         holds_for(record["environment"], record["generation"])
         if record["environment"]
@@ -87,17 +88,19 @@ def _add(results: Results, record: Any) -> None:
     results.decodings.setdefault(kind, []).append(known)
 
 
-def _add_environment(results: Results, machine: dict[str, Any] | None) -> None:
-    if machine and machine not in results.environments:
-        results.environments.append(machine)
+def _add_environment(results: Results, machine: dict[str, Any] | None, generation: dict[str, Any]) -> None:
+    """Keep what a command brought once; its drift pass may decode otherwise than the command says."""
+    known = [{name: one[name] for name in one if name != "decoding"} for one in results.environments]
+    if machine and machine not in known:
+        results.environments.append({**machine, "decoding": " ".join(setting_texts(generation))})
 
 
 def holds_for(machine: dict[str, Any], generation: dict[str, Any]) -> str:
     """Model, machine and decoding in words."""
     model = machine["model"]
     return (
-        f"{model['ref']} ({model['family']}), {model['dtype']} on {model['device']}, {machine['threads']} "
-        f"threads; decoding: {' '.join(setting_texts(generation))}"
+        f"{model['ref']} ({model['family']}), {model['dtype']} on {model['device']}, "
+        f"{counted(machine['threads'], 'thread')}; decoding: {' '.join(setting_texts(generation))}"
     )
 
 
@@ -111,7 +114,7 @@ def _add_journal(results: Results, header: dict[str, Any], *records: Any) -> Non
     base = GenerationConfig(**header["generation"])
     results.comparisons.append(summarise(outcomes, settings, base, eos))
     results.decodings.setdefault("comparison", []).append(holds_for(header["environment"], base.to_dict()))
-    _add_environment(results, header["environment"])
+    _add_environment(results, header["environment"], header["generation"])
 
 
 def _add_trace(results: Results, trace: Trace) -> None:

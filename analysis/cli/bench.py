@@ -10,7 +10,7 @@ from analysis.bench import Place, bench
 from analysis.bench_point import BenchPoint
 from analysis.cli import parsing
 from analysis.cli.progress import progress
-from analysis.cli.text import figure, percent, settings_text, table
+from analysis.cli.text import counted, figure, legend, percent, settings_text, table
 from analysis.environment import environment
 from analysis.measure import reference_of
 from analysis.settings import Setting
@@ -109,10 +109,13 @@ def _report(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
     first = points[0]
     same = {(p.model, p.prompt_length, p.batch): p for p in points if p.setting.partition(":")[0] == "none"}
     return [
-        f"{first.dtype} on {first.device}, {first.threads} threads, {first.repeats} runs after a warm-up",
+        f"{first.dtype} on {first.device}, {counted(first.threads, 'thread')}, "
+        f"{counted(first.repeats, 'run')} after a warm-up",
         f"decoding: {settings_text(base.to_dict())}",
         "",
         table(HEADER, [_row(p, same.get((p.model, p.prompt_length, p.batch))) for p in points]),
+        "",
+        *legend(point.setting for point in points),
         "",
         "full, partial: median forward and decode milliseconds of such a step of the whole batch; plan:",
         "the policy's own work in a step. The entropies come with the softmax that every policy's",
@@ -139,5 +142,5 @@ def _row(point: BenchPoint, parallel: BenchPoint | None) -> list[str]:
         percent(point.decision_overhead),
         figure(point.tokens_per_second),
         figure(parallel.seconds / point.seconds if parallel else None),
-        f"{point.spread:.0%}",
+        "one measurement" if point.repeats == 1 else f"{point.spread:.0%}",
     ]

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from analysis.cli import parsing
-from analysis.cli.text import figure, percent, settings_text, table
+from analysis.cli.text import counted, figure, percent, settings_text, table
 from analysis.environment import environment
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel, load_model
@@ -139,7 +141,8 @@ def _report(model: LanguageModel, setting: Setting, results: list[dict[str, Any]
             speed, share = result["tokens_per_second"], result["recompute_ratio"]
             rows.append([name, figure(value), str(result["requests"]), figure(speed), percent(share)])
     lines = [
-        f"{setting.label} on {facts['ref']}, {facts['dtype']} on {facts['device']}",
+        f"{setting.described} on {facts['ref']}, {facts['dtype']} on {facts['device']}, "
+        f"{counted(torch.get_num_threads(), 'thread')}",
         f"decoding: {settings_text(results[0]['generation'])}",
         "",
         table(("score", "value", "requests", "tokens/s", "recomputed"), rows),
