@@ -7,7 +7,9 @@ from analysis.cli import parsing
 from analysis.report import render
 from analysis.results import read_results
 
-FILES_HELP = "run --json, run --drift-json, compare --json, sweep --out, tune --json, --journal, bench --json"
+FILES_HELP = (
+    "written by run or compare or bench --json, run --drift-json, sweep --out, tune --json or --journal"
+)
 
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:

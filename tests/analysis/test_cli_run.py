@@ -194,4 +194,14 @@ def test_an_interrupted_run_keeps_its_steps(
 
 def test_help_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--help"]) == 0
-    assert "--set" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "tokens can differ between them" in said
+    assert "a value is a number," in said
+    assert main(["report", "--help"]) == 0
+    assert "sweep --out" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_setting_that_takes_infinity_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for value in ("nan", "high"):
+        assert main(["run", "--prompt", "a", "--set", f"entropy_threshold={value}"]) == 2
+        assert "allowed: a number, or inf" in capsys.readouterr().err
