@@ -63,10 +63,13 @@ def about(record: RunRecord, example: bool = False) -> str:
 
 
 def model_text(trace: Trace) -> str:
-    """The model by name, with its dtype and device; of a local folder only its own name."""
-    ref = str(trace.model["ref"])
-    name = PurePath(ref).name if ref.startswith(("/", ".", "~")) else ref
-    return f"model {name}, {trace.model['dtype']} on {trace.model['device']}"
+    """The model by name, with its dtype and device."""
+    return f"model {model_name(trace.model['ref'])}, {trace.model['dtype']} on {trace.model['device']}"
+
+
+def model_name(ref: str) -> str:
+    """A model as one speaks of it: of a local folder, only its own name."""
+    return PurePath(ref).name if ref.startswith(("/", ".", "~")) else ref
 
 
 def rule_text(trace: Trace) -> str:

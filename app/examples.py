@@ -42,7 +42,8 @@ def record_of(trace: Trace, run_id: str, order: int, observation: Trace | None =
         generation = GenerationConfig(**trace.generation)
     except TypeError as error:
         raise ValueError(f"trace: generation: {error}") from None
-    job = Job(trace.prompt or "", (spec,), generation)
+    prompt = trace.prompt or ", ".join(map(str, trace.prompt_ids))
+    job = Job(prompt, (spec,), generation, model=str(trace.model["ref"]))
     lane = LaneRun(spec, trace, "done" if trace.complete else "stopped")
     return RunRecord(run_id, order, job, [lane], observation)
 

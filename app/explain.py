@@ -141,10 +141,11 @@ def measure_staleness(workshop: Workshop, record: RunRecord, ticket: Ticket) -> 
     """
     try:
         yield from wait_for_turn(ticket)
-        model, job = workshop.model(), record.job
+        job = record.job
+        model = workshop.model(job.model)
         for index, lane in enumerate(record.lanes):
             probe = StalenessProbe(model)
-            for trace in observe(model, job.prompt, job.generation, lane.spec.policy(), [probe]):
+            for trace in observe(model, job.content(model), job.generation, lane.spec.policy(), [probe]):
                 if ticket.is_stopped():
                     break
                 text = f"running: comparing {lane.label} with full passes, step {len(trace.steps)}"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.forms import describe, parse_json, read_all
-from core import POLICIES, CachePolicy, GenerationConfig, create_policy
+from app.models import EMBEDDED_REF
+from core import POLICIES, CachePolicy, GenerationConfig, LanguageModel, create_policy
 
 MAX_LANES = 4
 MAX_PROMPT_CHARACTERS = 20_000
@@ -35,17 +36,20 @@ class LaneSpec:
 
 @dataclass(frozen=True)
 class Job:
-    """prompt: what to answer. lanes: one to four policies. observe: a value of OBSERVE, how the no-cache
-    pass behind the scatter is decoded.
+    """prompt: what to answer, as text or as token ids parted by commas. lanes: one to four policies.
+    observe: a value of OBSERVE, how the no-cache pass behind the scatter is decoded. model: see load_model.
     """
 
     prompt: str
     lanes: tuple[LaneSpec, ...]
     generation: GenerationConfig
     observe: str = "one"
+    model: str = EMBEDDED_REF
 
     @classmethod
-    def read(cls, prompt: Any, policy: Any, lanes: Any, generation: Any, observe: str) -> "Job":
+    def read(
+        cls, prompt: Any, policy: Any, lanes: Any, generation: Any, observe: str, model: str = EMBEDDED_REF
+    ) -> "Job":
         """Check the page's entries. Raises ValueError in one sentence for the first that is wrong."""
         text = str(prompt or "").strip()
         if not text:
@@ -64,7 +68,14 @@ class Job:
             raise ValueError(f"generation has no setting {unknown[0]!r}") from None
         if observe not in OBSERVE:
             raise ValueError(f"observe is {observe!r}; allowed: {', '.join(OBSERVE)}")
-        return cls(text, specs, config, OBSERVE[observe])
+        return cls(text, specs, config, OBSERVE[observe], model)
+
+    def content(self, model: LanguageModel) -> str | list[int]:
+        """The prompt as the engine takes it: ids only where the model has no tokenizer to read text."""
+        parts = self.prompt.replace(",", " ").split()
+        if model.tokenizer is None and all(part.isdigit() for part in parts):
+            return [int(part) for part in parts]
+        return self.prompt
 
 
 def read_lane(entry: Any) -> LaneSpec:

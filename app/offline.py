@@ -9,7 +9,7 @@ from markupsafe import Markup
 from app.cards import cards
 from app.explain import layers_panel, map_panel, signals_panel, staleness_panel, tokens_panel
 from app.figures import scatter_panel, timeline_panel, volatility_panel
-from app.panels import ASSETS, script_paths
+from app.panels import ASSETS, RUN_SCRIPTS, script_paths
 from app.runs import RunRecord
 
 TEMPLATE = ASSETS / "offline.html.j2"
@@ -34,17 +34,17 @@ def offline_page(record: RunRecord, frame: dict[str, Any], link: str) -> str:
             values[name] = value
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    scripts = "\n".join(path.read_text(encoding="utf-8") for path in script_paths())
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in script_paths(RUN_SCRIPTS))
     return template.render(
         record=record,
         figures=[name for name in values if name not in ("grid", "cards")],
         link=link,
         css=Markup((ASSETS / "app.css").read_text(encoding="utf-8")),
-        scripts=Markup(_within_script(scripts)),
-        values=Markup(_within_script(json.dumps(values))),
+        scripts=Markup(scripts.replace("</script", "<\\/script")),
+        values=Markup(_as_script(values)),
     )
 
 
-def _within_script(text: str) -> str:
-    """Text that can't end the script element it stands in, nor open a comment there."""
-    return text.replace("</", "<\\/").replace("<!--", "<\\!--")
+def _as_script(values: dict[str, Any]) -> str:
+    """JSON that can neither end the script element it stands in nor open a comment there."""
+    return json.dumps(values).replace("<", "\\u003c")

@@ -14,13 +14,14 @@ import gradio as gr
 import plotly
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
-SCRIPTS = ("scope", "lanes", "strips", "player", "grid", "cards", "links", "plots", "history", "forms")
+RUN_SCRIPTS = ("scope", "lanes", "strips", "player", "grid", "cards", "links", "plots")
+PAGE_SCRIPTS = ("corner", "history", "forms")
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
-def script_paths() -> list[Path]:
-    """Files the page loads, in order; the panels of a page need them all."""
-    return [PLOTLY, *(ASSETS / "js" / f"{name}.js" for name in SCRIPTS)]
+def script_paths(names: tuple[str, ...] = (*RUN_SCRIPTS, *PAGE_SCRIPTS)) -> list[Path]:
+    """Files the page loads, in order; to show a run, those of RUN_SCRIPTS will do."""
+    return [PLOTLY, *(ASSETS / "js" / f"{name}.js" for name in names)]
 
 
 @cache
@@ -45,10 +46,10 @@ def panel(kind: str, value: Any = None, *, elem_id: str, spec: Any = None) -> gr
     return gr.HTML(
         value=value if isinstance(value, str) else json.dumps(value),
         html_template=f'<div data-panel="{kind}"></div>',
-        js_on_load=f"Scope.mount('{kind}', element, props, watch, trigger);",
+        # Part of the script, not a prop: what is unfolded later gets no props of its own from Gradio.
+        js_on_load=f"Scope.mount('{kind}', element, props, watch, trigger, {json.dumps(spec)});",
         head=head(),
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["es-panel", f"es-panel-{kind}"],
-        spec=spec,
     )

@@ -39,10 +39,10 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
         yield Moment("running", "running: starting", observation=True, flush=True)
         yield from wait_for_turn(ticket)
         if not ticket.is_stopped():
-            if not workshop.loaded:
-                yield Moment("running", f"running: loading the model {workshop.ref}")
+            if not workshop.shelf.holds(record.job.model):
+                yield Moment("running", f"running: loading the model {record.job.model}")
             yield from _lanes(workshop, record, ticket)
-            yield from _observation(workshop.model(), record, ticket)
+            yield from _observation(workshop.model(record.job.model), record, ticket)
         yield _end(record, ticket)
     finally:
         ticket.leave()
@@ -59,14 +59,15 @@ def wait_for_turn(ticket: Ticket) -> Iterator[Moment]:
 
 
 def _lanes(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
-    job, model = record.job, workshop.model()
+    job = record.job
+    model = workshop.model(job.model)
     for index, lane in enumerate(record.lanes):
         if ticket.is_stopped():
             return
         which = f" ({index + 1} of {len(record.lanes)})" if len(record.lanes) > 1 else ""
         text = f"running: {lane.label}{which}"
         lane.state = "running"
-        for trace in observe(model, job.prompt, job.generation, lane.spec.policy()):
+        for trace in observe(model, job.content(model), job.generation, lane.spec.policy()):
             lane.trace = trace
             tokens = f"{int(trace.num_committed.sum())} of {trace.gen_length} tokens"
             text = f"running: {lane.label}{which}, step {len(trace.steps)}, {tokens}"
@@ -85,7 +86,7 @@ def _observation(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Ite
         return
     one = job.observe == "one"
     rule = "one token a step" if one else "the run's own rule"
-    for trace in observe_no_cache(model, job.prompt, job.generation, one_token=one):
+    for trace in observe_no_cache(model, job.content(model), job.generation, one_token=one):
         record.observation = trace
         text = f"running: watching drift without a cache ({rule}), step {len(trace.steps)}"
         yield Moment("running", text, observation=True)

@@ -29,9 +29,9 @@ class Problems:
     def families(self) -> list[str]:
         return list(self._by_family)
 
-    def first(self) -> str:
-        """The first family's first prompt."""
-        return next(iter(self._by_family.values()))[0].prompt
+    def some(self, family: str, count: int) -> list[str]:
+        """A family's first prompts."""
+        return [problem.prompt for problem in self._by_family[family][:count]]
 
     def another(self, family: str, chance: random.Random | ModuleType = random) -> str:
         """Any prompt of a family."""

@@ -24,7 +24,7 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
     try:
         yield from wait_for_turn(ticket)
         if not ticket.is_stopped():
-            yield from _measure(workshop.model(), record, ticket)
+            yield from _measure(workshop.model(record.job.model), record, ticket)
         if ticket.is_stopped():
             yield Moment("stopped", "stopped: speeds were not measured", last=True)
         else:
@@ -35,6 +35,7 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
 
 def _measure(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job, repeats = record.job, REPEATS
+    content = job.content(model)
     cases: list[tuple[str, GenerationConfig, CachePolicy]] = [
         ("one token a step, no cache", one_token_a_step(job.generation), create_policy("none")),
         ("no cache", job.generation, create_policy("none")),
@@ -46,7 +47,7 @@ def _measure(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterato
         for (label, generation, policy), seconds in zip(cases, taken, strict=True):
             which = f"run {turn} of {repeats}" if turn else "warming up"
             yield Moment("running", f"running: measuring {label}, {which}")
-            seconds.append(decoding_seconds(model, job.prompt, generation, policy, ticket))
+            seconds.append(decoding_seconds(model, content, generation, policy, ticket))
             if ticket.is_stopped():
                 return
         if taken[0][0] > LONG_SECONDS:
@@ -58,7 +59,11 @@ def _measure(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterato
 
 
 def decoding_seconds(
-    model: LanguageModel, prompt: str, generation: GenerationConfig, policy: CachePolicy, ticket: Ticket
+    model: LanguageModel,
+    prompt: str | list[int],
+    generation: GenerationConfig,
+    policy: CachePolicy,
+    ticket: Ticket,
 ) -> float:
     """Plan, forward and decode seconds of one run; of a part of it once the ticket is stopped."""
     seconds = 0.0

@@ -4,6 +4,7 @@ import os
 
 import torch
 
+from app.models import CATALOG, ModelShelf
 from app.ui import build, launch_options
 from app.workshop import Workshop
 
@@ -14,8 +15,9 @@ def spare_one_core() -> None:
 
 
 def new_workshop() -> Workshop:
-    """The workshop of this process; on a Hugging Face Space it knows the Space's name."""
-    return Workshop(space=os.environ.get("SPACE_ID"))
+    """The workshop of this process; a Hugging Face Space offers the models of the catalogue only."""
+    space = os.environ.get("SPACE_ID")
+    return Workshop(ModelShelf(allowed=CATALOG if space else None), space=space)
 
 
 def main() -> None:

@@ -4,8 +4,10 @@ from typing import Any
 
 import gradio as gr
 
-from app.panels import ASSETS, script_paths
+from app.models import EMBEDDED_REF
+from app.panels import ASSETS, panel, script_paths
 from app.tabs.decode import DecodeTab
+from app.tabs.models import ModelsTab
 from app.theme import theme
 from app.visitors import visitor_of
 from app.workshop import Workshop
@@ -24,8 +26,15 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
     shop = workshop or Workshop()
     gr.set_static_paths([str(path) for path in script_paths()])
     with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(600, 3600)) as page:
-        gr.Markdown(f"# {TITLE}\n{PURPOSE}", elem_id="masthead")
-        DecodeTab(shop, page)
+        with gr.Row(elem_id="top"):
+            gr.Markdown(f"# {TITLE}\n{PURPOSE}", elem_id="masthead")
+            corner = panel("corner", {"text": f"model {EMBEDDED_REF}"}, elem_id="corner")
+        model = gr.State(EMBEDDED_REF)
+        with gr.Tabs(elem_id="tabs"):
+            with gr.Tab("Decode"):
+                DecodeTab(shop, page, model)
+            with gr.Tab("Models"):
+                ModelsTab(shop, corner, model)
 
         def leave(request: gr.Request) -> None:
             shop.leave(visitor_of(request))

@@ -1,59 +1,43 @@
-"""Workshop: what one server process owns: the model, the line before it, and the visitors' runs."""
+"""Workshop: what one server process owns: the models, the line before them, and the visitors' runs."""
 
-import threading
 from collections.abc import Callable
 from functools import lru_cache
 
 from analysis.trace import Trace
+from app.models import EMBEDDED_REF, ModelShelf
 from app.problems import Problems
 from app.runs import RunStore
 from app.turns import Turns
-from core import LanguageModel, load_model
+from core import LanguageModel
 
 
 class Workshop:
-    """Shared by every visitor. The model is loaded at first use, by whoever's turn it is.
+    """Shared by every visitor. Models are loaded at first use, by whoever's turn it is.
 
     space: the name of the Hugging Face Space this runs on, if any.
     """
 
     def __init__(
-        self,
-        ref: str = "embedded",
-        loader: Callable[[str], LanguageModel] = load_model,
-        problems: Problems | None = None,
-        space: str | None = None,
+        self, shelf: ModelShelf | None = None, problems: Problems | None = None, space: str | None = None
     ) -> None:
-        self.ref, self.space = ref, space
+        self.shelf = shelf if shelf is not None else ModelShelf()
         self.problems = problems if problems is not None else Problems.load()
+        self.space = space
         self.turns = Turns()
         self.runs = RunStore()
-        self._loader = loader
-        self._loading = threading.Lock()
-        self._model: LanguageModel | None = None
-        self._texts: Callable[[int], str] | None = None
+        self._texts: dict[str, Callable[[int], str]] = {}
 
-    @property
-    def loaded(self) -> bool:
-        return self._model is not None
-
-    def model(self) -> LanguageModel:
-        """The model, loaded now if need be. Raises ValueError where it can't be."""
-        with self._loading:
-            if self._model is None:
-                self._model = self._loader(self.ref)
-            return self._model
-
-    def token_text(self, token: int) -> str:
-        """A token's text as it stands in the middle of a sentence, or its id without a tokenizer."""
-        if self._texts is None:
-            self._texts = token_texts(self.model())
-        return self._texts(token)
+    def model(self, ref: str = EMBEDDED_REF) -> LanguageModel:
+        """A model, loaded now if need be. Raises ValueError where it can't be."""
+        model = self.shelf.get(ref)
+        if model.ref not in self._texts:
+            self._texts[model.ref] = token_texts(model)
+        return model
 
     def texts_of(self, trace: Trace) -> Callable[[int], str]:
-        """Token texts of a trace: this workshop's where its model made it, else the bare ids."""
-        same = trace.model["ref"] == self.ref
-        return self.token_text if same else "#{}".format
+        """Token texts of a trace as they stand within a sentence; ids where its model is unknown here."""
+        known = self._texts.get(trace.model["ref"])
+        return known if known is not None else "#{}".format
 
     def grade(self, prompt: str, answer: str | None) -> bool | None:
         """Whether an answer to one of the held-out problems is right; None for other prompts."""
@@ -66,7 +50,7 @@ class Workshop:
 
 
 def token_texts(model: LanguageModel) -> Callable[[int], str]:
-    """Token id to text, remembered."""
+    """Token id to text, remembered; to its number without a tokenizer."""
     tokenizer = model.tokenizer
 
     @lru_cache(maxsize=200_000)

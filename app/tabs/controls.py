@@ -19,10 +19,8 @@ AT_ONCE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visib
 class Controls:
     """The left column, built into the current context."""
 
-    def __init__(self, problems: Problems) -> None:
-        self.prompt = gr.Textbox(
-            value=problems.first(), label="Prompt", lines=4, max_lines=12, elem_id="prompt"
-        )
+    def __init__(self, problems: Problems, prompt: str) -> None:
+        self.prompt = gr.Textbox(value=prompt, label="Prompt", lines=4, max_lines=12, elem_id="prompt")
         with gr.Row(elem_classes="es-try"):
             gr.HTML("try", elem_classes="es-try-label", apply_default_css=False)
             suggestions = {

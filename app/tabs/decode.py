@@ -35,14 +35,17 @@ Measure = Callable[[Workshop, RunRecord, Ticket], Iterator[Moment]]
 
 
 class DecodeTab:
-    """Builds the tab inside the current Blocks context and wires it to a workshop."""
+    """Builds the tab inside the current Blocks context and wires it to a workshop.
 
-    def __init__(self, workshop: Workshop, page: gr.Blocks) -> None:
-        self.workshop = workshop
+    model: the state that holds the visitor's model.
+    """
+
+    def __init__(self, workshop: Workshop, page: gr.Blocks, model: Any) -> None:
+        self.workshop, self.model = workshop, model
         example = recorded_example()
         with gr.Row(elem_id="decode"):
             with gr.Column(scale=0, min_width=320, elem_id="controls"):
-                self.controls = Controls(workshop.problems)
+                self.controls = Controls(workshop.problems, example.record.job.prompt)
                 self.keep = Keep(workshop)
             with gr.Column(scale=1, min_width=320, elem_id="results"):
                 self.cards = panel("cards", cards(example.record, example=True), elem_id="cards")
@@ -65,9 +68,8 @@ class DecodeTab:
 
     def _wire(self, page: gr.Blocks) -> None:
         controls, explain = self.controls, self.explain
-        inputs = [
-            controls.prompt, controls.settings, controls.lanes, controls.generation, explain.observe
-        ]  # fmt: skip
+        forms = [controls.prompt, controls.settings, controls.lanes, controls.generation]
+        inputs = [*forms, explain.observe, self.model]
         self.keep.wire(page, controls, self.parts, inputs)
         outputs = [*self.parts.all(), self.keep.history]
         controls.run.click(self._run, inputs, outputs, **OWN_LINE)
@@ -91,10 +93,17 @@ class DecodeTab:
         self.workshop.turns.stop(visitor_of(request))
 
     def _run(
-        self, prompt: str, policy: str, lanes: str, generation: str, observe: str, request: gr.Request
+        self,
+        prompt: str,
+        policy: str,
+        lanes: str,
+        generation: str,
+        observe: str,
+        model: str,
+        request: gr.Request,
     ) -> Iterator[Updates]:
         try:
-            job = Job.read(prompt, policy, lanes, generation, observe)
+            job = Job.read(prompt, policy, lanes, generation, observe, model)
         except ValueError as error:
             yield {self.parts.status: status(f"error: {error}")}
             return
@@ -121,12 +130,6 @@ class DecodeTab:
         record = self.workshop.runs.find(visitor, run_id)
         if record is None:
             yield {self.parts.status: status("error: there is no run of yours to measure; press Run first")}
-            return
-        made_by = record.traces[0].model["ref"]
-        if made_by != self.workshop.ref:
-            yield {
-                self.parts.status: status(f"error: this run is of model {made_by}; load it to measure more")
-            }
             return
         try:
             for moment in measure(self.workshop, record, self.workshop.turns.join(visitor)):

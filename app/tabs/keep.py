@@ -62,7 +62,7 @@ class Keep:
             "settings": controls.settings,
             "lanes": controls.lanes,
             "generation": controls.generation,
-            "observe": inputs[-1],
+            "observe": inputs[-2],
         }
         page.load(self._follow_link, controls.prompt, [parts.status, *self.forms.values()], **AT_ONCE)
 
@@ -108,10 +108,17 @@ class Keep:
         return screen.updates(shown)
 
     def _link(
-        self, prompt: str, policy: str, lanes: str, generation: str, observe: str, request: gr.Request
+        self,
+        prompt: str,
+        policy: str,
+        lanes: str,
+        generation: str,
+        observe: str,
+        model: str,
+        request: gr.Request,
     ) -> Updates:
         try:
-            query = query_of(Job.read(prompt, policy, lanes, generation, observe))
+            query = query_of(Job.read(prompt, policy, lanes, generation, observe, model))
         except ValueError as error:
             return {self.parts.status: status(f"error: {error}")}
         link = gr.update(value=f"{page_address(request, self.workshop.space)}?{query}", visible=True)

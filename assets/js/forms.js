@@ -61,12 +61,12 @@
   }
 
   /** Settings of one dataclass. value: {"name": value as text or bool}. */
-  panels.settings = (root, { props, drawn }) => {
+  panels.settings = (root, { props, spec, drawn }) => {
     blame(root);
     return {
       update(values) {
         const own = { ...values };
-        root.replaceChildren(...fieldset(props.spec.fields, own, (name, value) => {
+        root.replaceChildren(...fieldset(spec.fields, own, (name, value) => {
           own[name] = value;
           props.value = JSON.stringify(own);
         }));
@@ -76,12 +76,12 @@
   };
 
   /** A policy's settings. value: {"policy": name, "config": {...}}; the policy is chosen elsewhere. */
-  panels.policy = (root, { props, drawn }) => {
+  panels.policy = (root, { props, spec, drawn }) => {
     blame(root);
     return {
       update(value) {
         const own = { policy: value.policy, config: { ...value.config } };
-        const policy = props.spec.policies[own.policy];
+        const policy = spec.policies[own.policy];
         const about = h("p", { class: "es-policy-about" }, policy.about);
         root.dataset.policy = own.policy;
         root.replaceChildren(about, ...fieldset(policy.fields, own.config, (name, entered) => {
@@ -94,10 +94,10 @@
   };
 
   /** Up to three more lanes to compare with. value: [{"policy", "config"}, ...]. */
-  panels.lanes = (root, { props, drawn }) => {
+  panels.lanes = (root, { props, spec, drawn }) => {
     blame(root);
     let lanes = [];
-    const names = Object.keys(props.spec.policies);
+    const names = Object.keys(spec.policies);
 
     const store = () => (props.value = JSON.stringify(lanes));
 
@@ -120,7 +120,7 @@
         },
       }, "remove");
       const head = h("div", { class: "es-lane-choice" }, h("b", { class: `es-letter lane-${index + 1}` }, letter), select, remove);
-      const fields = props.spec.policies[lane.policy].fields;
+      const fields = spec.policies[lane.policy].fields;
       return h("div", { class: "es-other" }, head, ...fieldset(fields, lane.config, (name, value) => {
         lane.config[name] = value;
         store();

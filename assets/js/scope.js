@@ -51,7 +51,7 @@
   }
 
   /** Start the panel `kind` in `element` and count its draws in data-ready, on it and on its block. */
-  function mount(kind, element, props, watch, trigger) {
+  function mount(kind, element, props, watch, trigger, spec) {
     const root = element.querySelector("[data-panel]") || element;
     const block = element.closest("[id]:not([id^='html-'])") || element;
     let draws = 0;
@@ -60,7 +60,7 @@
       root.setAttribute("data-ready", draws);
       block.setAttribute("data-ready", draws);
     };
-    const panel = panels[kind](root, { props, trigger, drawn, block });
+    const panel = panels[kind](root, { props, trigger, drawn, block, spec });
     if (!panel.update) return;
     const update = () => {
       const value = parse(props.value);

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from app.job import Job, LaneSpec
+from app.models import ModelShelf
 from app.problems import Problems
 from app.workshop import Workshop
 from core import GenerationConfig, LanguageModel
@@ -35,7 +36,7 @@ def worded(models: dict[str, LanguageModel]) -> LanguageModel:
 
 @pytest.fixture
 def workshop(worded: LanguageModel) -> Workshop:
-    return Workshop("tiny", loader=lambda ref: worded, problems=Problems([PROBLEM]))
+    return Workshop(ModelShelf(loader=lambda ref, dtype: worded), problems=Problems([PROBLEM]))
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_offline_page_needs_nobody_and_runs_no_model_text(workshop: Workshop, jo
     frame = whole_frame(workshop, record)
     frame["lanes"][0]["steps"][0]["c"][0][1] = "</script><img src=x onerror=alert(1)><!--"
     page = offline_page(record, frame, "prompt=x")
-    assert "<\\/script><img" in page
+    assert "\\u003c/script>\\u003cimg" in page
     assert page.count("</script>") == 2
     assert 'src="http' not in page
     assert "<link" not in page
@@ -102,7 +102,12 @@ def test_trace_file_comes_back_as_a_run(workshop: Workshop, job: Make, tmp_path:
     record = record_of(Trace.load(tmp_path / "trace.json"), "opened-1", 7)
     assert record.lanes[0].label == "entropy · τ 1 · k 64"
     assert record.job.generation.to_dict() == trace.generation
-    assert workshop.texts_of(trace)(5) == " <b>5</b>" if trace.model["ref"] == workshop.ref else "#5"
+    assert record.job.model == trace.model["ref"]
+    assert workshop.texts_of(trace)(5) == " <b>5</b>"
+    assert (
+        workshop.texts_of(Trace.from_json({**trace.to_json(), "model": {**trace.model, "ref": "x"}}))(5)
+        == "#5"
+    )
 
 
 def test_trace_with_settings_unknown_here_is_refused(workshop: Workshop, job: Make) -> None:

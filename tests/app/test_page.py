@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.examples import recorded_example
+from app.models import ModelShelf
 from app.panels import script_paths
 from app.problems import Problems
 from app.ui import build, launch_options
@@ -17,13 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTRACT_IDS = ("prompt", "policy", "run", "stop", "status", "grid", "timeline", "scatter", "volatility")
 
 
-def refuse(ref: str) -> None:
+def refuse(ref: str, dtype: str) -> None:
     raise AssertionError(f"building the page loaded the model {ref}")
 
 
 @pytest.fixture(scope="module")
 def config() -> dict:
-    return build(Workshop(loader=refuse)).get_config_file()
+    return build(Workshop(ModelShelf(loader=refuse))).get_config_file()
 
 
 def test_page_builds_without_loading_a_model_and_has_the_ids_of_the_contract(config: dict) -> None:
@@ -67,7 +68,7 @@ def test_recorded_example_is_a_complete_real_trace() -> None:
 
 def test_problems_are_found_by_their_prompt_only_where_unchanged() -> None:
     problems = Problems.load()
-    prompt = problems.first()
+    prompt = problems.some(problems.families[0], 1)[0]
     found = problems.find(prompt)
     assert found is not None
     assert found.prompt == prompt

@@ -28,7 +28,7 @@ FLAGS = (
 )
 START_SECONDS = 120
 # Far more than a quiet machine needs: a busy one must not fail a test.
-PATIENCE = 120
+PATIENCE = 45
 WIDTHS = {"desktop": (1440, 900), "phone": (390, 844)}
 
 Open = Callable[..., Page]
@@ -148,3 +148,47 @@ def open_page(browser: Browser, address: str) -> Iterator[Open]:
     for context in contexts:
         context.close()
     assert problems == []
+
+
+def status(page: Page) -> str:
+    return page.inner_text("#status").strip()
+
+
+def wait_for(page: Page, state: str) -> None:
+    page.wait_for_selector(f'#status[data-state="{state}"]')
+
+
+def set_generation(page: Page, **settings: str) -> None:
+    fold = page.locator("#generation-fold")
+    if not page.locator("#generation [data-name=gen_length]").is_visible():
+        fold.get_by_role("button").first.click()
+    for name, value in settings.items():
+        entry = page.locator(f"#generation [data-name={name}]")
+        if entry.evaluate("element => element.tagName") == "SELECT":
+            entry.select_option(value)
+        else:
+            entry.fill(value)
+
+
+def choose_policy(page: Page, name: str) -> None:
+    page.click("#policy input")
+    page.get_by_role("option", name=name, exact=True).click()
+    page.wait_for_function(
+        "name => document.querySelector('#policy-settings').dataset.policy === name", arg=name
+    )
+
+
+def settled(page: Page) -> None:
+    page.wait_for_selector('#grid[data-settled="yes"]')
+
+
+def run_short(page: Page, compare: tuple[str, ...] = ()) -> None:
+    """Run 32 tokens without watching drift, beside further policies, to its end."""
+    for index, name in enumerate(compare):
+        page.click("#lanes .es-add")
+        page.locator("#lanes select").nth(index).select_option(name)
+    set_generation(page, gen_length="32")
+    page.locator("#observe").get_by_text("not at all").click()
+    page.click("#run")
+    wait_for(page, "running")
+    wait_for(page, "done")

@@ -3,49 +3,25 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.app.browser.conftest import PATIENCE, Open
+from tests.app.browser.conftest import (
+    PATIENCE,
+    Open,
+    choose_policy,
+    set_generation,
+    settled,
+    status,
+    wait_for,
+)
 
 LONG = {"gen_length": "256", "unmask": "quota"}
-
-
-def status(page: Page) -> str:
-    return page.inner_text("#status").strip()
-
-
-def wait_for(page: Page, state: str) -> None:
-    page.wait_for_selector(f'#status[data-state="{state}"]')
-
-
-def set_generation(page: Page, **settings: str) -> None:
-    fold = page.locator("#generation-fold")
-    if not page.locator("#generation [data-name=gen_length]").is_visible():
-        fold.get_by_role("button").first.click()
-    for name, value in settings.items():
-        entry = page.locator(f"#generation [data-name={name}]")
-        if entry.evaluate("element => element.tagName") == "SELECT":
-            entry.select_option(value)
-        else:
-            entry.fill(value)
-
-
-def choose_policy(page: Page, name: str) -> None:
-    page.click("#policy input")
-    page.get_by_role("option", name=name, exact=True).click()
-    page.wait_for_function(
-        "name => document.querySelector('#policy-settings').dataset.policy === name", arg=name
-    )
-
-
-def settled(page: Page) -> None:
-    page.wait_for_selector('#grid[data-settled="yes"]')
 
 
 def test_recorded_example_fills_the_page_before_the_first_run(open_page: Open) -> None:
     page = open_page()
     expect(page.locator("#grid").get_by_text("recorded example")).to_be_visible()
-    assert "def" in page.inner_text("#grid")
+    assert "####" in page.inner_text("#grid .es-text")
     assert page.locator("#grid .c.m").count() <= 2  # the legend's own
     assert "recorded example" in page.inner_text("#cards")
     assert len(page.evaluate("document.querySelector('#scatter .js-plotly-plot').data[0].customdata")) > 50
@@ -70,7 +46,7 @@ def test_run_shows_tokens_as_they_appear_then_figures(open_page: Open) -> None:
     assert masks[-1] == 0
     assert not page.locator("#grid").get_by_text("recorded example").is_visible()
     assert re.match(r"done: \d+ steps, \d+ of them full", status(page))
-    assert "def" in page.inner_text("#grid .es-text")
+    assert "####" in page.inner_text("#grid .es-text")
     points = page.evaluate("document.querySelector('#scatter .js-plotly-plot').data[0].customdata.length")
     assert points == 127
     assert "Spearman" in page.inner_text("#scatter")
@@ -135,14 +111,14 @@ def test_wrong_setting_is_one_sentence_at_its_field(
 
 def test_empty_and_far_too_long_prompts_are_refused_and_the_page_stays_usable(open_page: Open) -> None:
     page = open_page(calm=True)
-    for prompt, sentence in (("", "prompt is empty"), ("keep " * 900, "over the model's context of 512")):
+    for prompt, sentence in (("", "prompt is empty"), ("keep " * 1900, "over the model's context of 1280")):
         page.fill("#prompt textarea", prompt)
         page.click("#run")
         page.wait_for_function(
             "text => document.querySelector('#status').innerText.includes(text)", arg=sentence
         )
         assert status(page).startswith("error: ")
-    page.get_by_role("button", name="list").click()
+    page.get_by_role("button", name="code ↻").click()
     page.wait_for_function("document.querySelector('#prompt textarea').value.length > 10")
     set_generation(page, gen_length="32")
     page.click("#run")

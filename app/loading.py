@@ -1,0 +1,69 @@
+"""load_in_turn: load a model while telling how far it has come."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.models import GIB, Estimate, estimate
+from app.perform import Moment, wait_for_turn
+from app.turns import Ticket
+from app.workshop import Workshop
+
+LOOK_SECONDS = 0.5
+
+
+def load_in_turn(workshop: Workshop, ref: str, dtype: str, ticket: Ticket) -> Iterator[Moment]:
+    """Put a model on the workshop's shelf; the ticket is given back however this ends.
+
+    Raises ValueError before any weight is read where the model is not allowed, not supported or will not
+    fit, and afterwards where its files are damaged.
+    """
+    try:
+        workshop.shelf.check(ref)
+        if not workshop.shelf.holds(ref):
+            expected = estimate(ref, dtype)
+            if not expected.fits:
+                raise ValueError(expected.sentence(ref))
+            yield from wait_for_turn(ticket)
+            if ticket.is_stopped():
+                yield Moment("stopped", "stopped: the model was not loaded", last=True)
+                return
+            yield from _load(workshop, ref, dtype, expected)
+        workshop.model(ref)
+        yield Moment("done", f"done: model {ref} is ready", last=True)
+    finally:
+        ticket.leave()
+
+
+def _load(workshop: Workshop, ref: str, dtype: str, expected: Estimate) -> Iterator[Moment]:
+    failures: list[ValueError] = []
+
+    def work() -> None:
+        try:
+            workshop.shelf.get(ref, dtype)
+        except ValueError as error:
+            failures.append(error)
+
+    before, started = resident_bytes(), time.monotonic()
+    worker = threading.Thread(target=work, name=f"load {ref}", daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(LOOK_SECONDS)
+        held = max(0, resident_bytes() - before)
+        share = f"{held / GIB:.2f} of about {expected.weights / GIB:.2f} GiB in memory"
+        yield Moment("running", f"running: loading {ref}, {time.monotonic() - started:.0f} s, {share}")
+    if failures:
+        raise failures[0]
+
+
+def resident_bytes() -> int:
+    """Memory that this process holds, and of the GPU where there is one; 0 where it can't be told."""
+    import torch
+
+    if torch.cuda.is_available():
+        return int(torch.cuda.memory_allocated())
+    status = Path("/proc/self/statm")
+    if not status.is_file():
+        return 0
+    return int(status.read_text().split()[1]) * 4096

@@ -1,0 +1,159 @@
+"""Models: what can be offered, what it takes to hold one, and the few that are held."""
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core import LanguageModel, ModelSpec, load_model
+from core.models.families import FAMILIES
+from core.models.loading import EMBEDDED
+
+EMBEDDED_REF = "embedded"
+# Models of the supported families, smallest first; anything else can be named by folder or hub id.
+CATALOG = (
+    EMBEDDED_REF,
+    "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1",
+    "dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1",
+    "Dream-org/Dream-v0-Instruct-7B",
+    "GSAI-ML/LLaDA-8B-Instruct",
+    "GSAI-ML/LLaDA-1.5",
+)
+BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+CANVAS = 1024
+GIB = 2**30
+SPARE = 0.9
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a model takes, in bytes. cache: K and V of CANVAS positions, twice where drift is watched."""
+
+    spec: ModelSpec
+    dtype: str
+    device: str
+    weights: int
+    cache: int
+    free: int
+
+    @property
+    def fits(self) -> bool:
+        return self.weights + self.cache <= SPARE * self.free
+
+    def sentence(self, ref: str) -> str:
+        """The estimate in one line."""
+        need = (self.weights + self.cache) / GIB
+        verdict = "it fits" if self.fits else "it will not fit"
+        return (
+            f"{ref}: {self.spec.num_parameters / 1e6:,.1f} M parameters in {self.dtype} take about "
+            f"{need:.2f} GiB with K/V of {CANVAS} positions; {self.free / GIB:.1f} GiB are free on "
+            f"{self.device}: {verdict}"
+        )
+
+
+def estimate(ref: str, dtype: str = "auto") -> Estimate:
+    """Read a model's config.json (fetched alone for a hub id) and add up what it would take.
+
+    Raises ValueError in one sentence where there is no such model or none that is supported.
+    """
+    cuda = torch.cuda.is_available()
+    chosen = dtype if dtype in BYTES else "bfloat16" if cuda else "float32"
+    config = _config(ref)
+    kind = config.get("model_type")
+    if kind not in FAMILIES:
+        raise ValueError(f"model {ref} is of type {kind!r}; supported: {', '.join(FAMILIES)}")
+    try:
+        # The size does not depend on which token is the mask.
+        spec = FAMILIES[kind].translate(config, int(config.get("mask_token_id") or 0))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"model {ref}: {error}") from error
+    size = BYTES[chosen]
+    return Estimate(
+        spec=spec,
+        dtype=chosen,
+        device="cuda" if cuda else "cpu",
+        weights=spec.num_parameters * size,
+        cache=2 * CANVAS * spec.kv_bytes_per_position(size),
+        free=free_bytes(),
+    )
+
+
+def free_bytes() -> int:
+    """Memory that could be used now: of the GPU where there is one, else of the machine."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.mem_get_info()[0])
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _config(ref: str) -> dict[str, Any]:
+    path = EMBEDDED / "config.json" if ref == EMBEDDED_REF else Path(ref).expanduser() / "config.json"
+    if not path.is_file() and ref.count("/") == 1 and not ref.startswith((".", "/", "~")):
+        path = _from_hub(ref)
+    if not path.is_file():
+        raise ValueError(f"model {ref}: there is no such folder with a config.json, and it is no hub id")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"model {ref}: config.json is not valid JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"model {ref}: config.json holds no JSON object")
+    return content
+
+
+def _from_hub(ref: str) -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(ref, "config.json"))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"model {ref} could not be reached on the hub: {reason}") from error
+
+
+class ModelShelf:
+    """The models in memory: the embedded one, which is tiny, and the last `most` others.
+
+    allowed: the refs that visitors may load, None for any.
+    """
+
+    def __init__(
+        self,
+        loader: Callable[..., LanguageModel] = load_model,
+        allowed: tuple[str, ...] | None = None,
+        most: int = 1,
+    ) -> None:
+        self.allowed, self._most, self._loader = allowed, most, loader
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, LanguageModel] = OrderedDict()
+
+    def holds(self, ref: str) -> bool:
+        return ref in self._held
+
+    def get(self, ref: str, dtype: str = "auto") -> LanguageModel:
+        """The model, loaded now if need be, after another has made room. ValueError where it can't be."""
+        self.check(ref)
+        with self._lock:
+            if ref not in self._held:
+                others = [held for held in self._held if held != EMBEDDED_REF]
+                while ref != EMBEDDED_REF and len(others) >= self._most:
+                    del self._held[others.pop(0)]
+                self._held[ref] = self._loader(ref, dtype=dtype)
+            self._held.move_to_end(ref)
+            return self._held[ref]
+
+    def check(self, ref: str) -> None:
+        """Raise ValueError where visitors may not load this model."""
+        if self.allowed is not None and ref not in self.allowed:
+            raise ValueError(f"model is {ref!r}; allowed here: {', '.join(self.allowed)}")

@@ -1,0 +1,119 @@
+"""Keeping and sharing in a real browser: pictures, the zip and its offline page, files, links, history."""
+
+import json
+import zipfile
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.app.browser.conftest import Open, run_short, watch
+
+
+def unfold(page: Page) -> None:
+    page.locator("#keep-fold").get_by_role("button", name="Keep and share").click()
+    page.wait_for_selector("#download")
+
+
+def open_file(page: Page, path: Path) -> None:
+    with page.expect_file_chooser() as chooser:
+        page.click("#open-trace")
+    chooser.value.set_files(path)
+
+
+def test_pictures_are_saved_without_a_server(open_page: Open) -> None:
+    page = open_page(calm=True)
+    for figure, kind, start in (("scatter", "PNG", b"\x89PNG"), ("timeline", "SVG", b"<svg")):
+        with page.expect_download() as saved:
+            page.locator(f"#{figure}").get_by_role("button", name=f"as {kind}").click()
+        content = Path(saved.value.path()).read_bytes()
+        assert content.startswith(start)
+        assert saved.value.suggested_filename.startswith("recorded-")
+        if kind == "SVG":
+            assert b"Recompute timeline" in content
+            assert b"One bar a step" in content
+
+
+@pytest.fixture
+def bundle(open_page: Open, tmp_path: Path) -> Path:
+    page = open_page(calm=True)
+    run_short(page, compare=("none",))
+    unfold(page)
+    with page.expect_download() as saved:
+        page.click("#download")
+    saved.value.save_as(tmp_path / "run.zip")
+    return tmp_path / "run.zip"
+
+
+def test_zip_opens_offline_and_its_trace_opens_here(
+    open_page: Open, browser: Browser, bundle: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(tmp_path)
+    report = next(tmp_path.glob("run-*/report.html"))
+    problems: list[str] = []
+    context = browser.new_context(offline=True)
+    offline = context.new_page()
+    watch(offline, report.as_uri(), problems)
+    offline.goto(report.as_uri())
+    offline.wait_for_selector("#timeline[data-ready]")
+    offline.wait_for_selector("#grid[data-ready]")
+    assert offline.locator("#grid .es-lane").count() == 2
+    offline.locator("#grid input[type=range]").press("Home")
+    offline.wait_for_selector('#grid[data-shown="0 0"]')
+    context.close()
+    assert problems == []
+    page = open_page(calm=True)
+    unfold(page)
+    open_file(page, next(tmp_path.glob("run-*/trace-b.json")))
+    expect(page.locator("#status")).to_contain_text("done: opened")
+    expect(page.locator("#grid h3")).to_have_text("none")
+    assert "keys" in page.inner_text("#grid .es-text")
+
+
+def test_file_that_is_no_trace_is_refused(open_page: Open, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(json.dumps({"schema": 1, "model": {}}))
+    page = open_page(calm=True)
+    unfold(page)
+    open_file(page, tmp_path / "bad.json")
+    expect(page.locator("#status")).to_contain_text("error: trace: model.ref")
+
+
+def test_link_brings_settings_back(open_page: Open) -> None:
+    page = open_page(calm=True)
+    page.fill("#prompt textarea", "Sort 3, 1 & 2?")
+    page.fill("#policy-settings [data-name=entropy_threshold]", "0.25")
+    unfold(page)
+    page.click("#copy-link")
+    page.wait_for_selector("#link textarea, #link input")
+    link = page.input_value("#link textarea, #link input")
+    query = urlsplit(link).query
+    assert parse_qs(query)["policy"] == ["entropy:entropy_threshold=0.25"]
+    other = open_page(calm=True, query=query + "&with=none")
+    expect(other.locator("#status")).to_contain_text("settings from the link")
+    assert other.input_value("#prompt textarea") == "Sort 3, 1 & 2?"
+    assert other.input_value("#policy-settings [data-name=entropy_threshold]") == "0.25"
+    assert other.locator("#lanes .es-other").count() == 1
+
+
+def test_bad_link_says_what_is_wrong(open_page: Open) -> None:
+    page = open_page(calm=True, query="policy=magic")
+    expect(page.locator("#status")).to_contain_text("error: link: policy is 'magic'")
+
+
+def test_history_shows_two_runs_side_by_side(open_page: Open) -> None:
+    page = open_page(calm=True)
+    for tau in ("0.1", "inf"):
+        page.fill("#policy-settings [data-name=entropy_threshold]", tau)
+        run_short(page)
+    unfold(page)
+    boxes = page.locator("#history input[type=checkbox]")
+    expect(boxes).to_have_count(2)
+    boxes.nth(0).check()
+    boxes.nth(1).check()
+    page.get_by_role("button", name="show 2 side by side").click()
+    expect(page.locator("#grid .es-lane")).to_have_count(2)
+    assert "agreement" in page.inner_text("#cards")
+    assert "τ inf" in page.inner_text("#grid")
+    assert "τ 0.1" in page.inner_text("#grid")
