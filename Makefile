@@ -8,7 +8,7 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 RUN_STAMP := $(VENV)/.installed-run-$(firstword $(shell cksum < requirements.txt))
 DEV_STAMP := $(VENV)/.installed-dev-$(firstword $(shell cat requirements.txt requirements-dev.txt | cksum))
 
-.PHONY: run test lint format venv clean
+.PHONY: run test lint format screenshots venv clean
 
 run: $(RUN_STAMP)
 	$(if $(PORT),GRADIO_SERVER_PORT=$(PORT)) $(PY) app.py
@@ -24,6 +24,9 @@ lint: $(DEV_STAMP)
 format: $(DEV_STAMP)
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+screenshots: $(DEV_STAMP)
+	$(PY) -m pytest -q tests/app/browser/screenshots.py
 
 venv: $(RUN_STAMP)
 
