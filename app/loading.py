@@ -48,11 +48,13 @@ def _load(workshop: Workshop, ref: str, dtype: str, expected: Estimate) -> Itera
     before, started = resident_bytes(), time.monotonic()
     worker = threading.Thread(target=work, name=f"load {ref}", daemon=True)
     worker.start()
-    while worker.is_alive():
-        worker.join(LOOK_SECONDS)
+    alive = True
+    while alive:
         held = max(0, resident_bytes() - before)
         share = f"{held / GIB:.2f} of about {expected.weights / GIB:.2f} GiB in memory"
         yield Moment("running", f"running: loading {ref}, {time.monotonic() - started:.0f} s, {share}")
+        worker.join(LOOK_SECONDS)
+        alive = worker.is_alive()
     if failures:
         raise failures[0]
 

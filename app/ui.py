@@ -4,10 +4,12 @@ from typing import Any
 
 import gradio as gr
 
+from app.api import add_endpoints
 from app.models import EMBEDDED_REF
 from app.panels import ASSETS, panel, script_paths
 from app.tabs.decode import DecodeTab
 from app.tabs.models import ModelsTab
+from app.tabs.tune import TuneTab
 from app.theme import theme
 from app.visitors import visitor_of
 from app.workshop import Workshop
@@ -30,11 +32,14 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
             gr.Markdown(f"# {TITLE}\n{PURPOSE}", elem_id="masthead")
             corner = panel("corner", {"text": f"model {EMBEDDED_REF}"}, elem_id="corner")
         model = gr.State(EMBEDDED_REF)
-        with gr.Tabs(elem_id="tabs"):
-            with gr.Tab("Decode"):
-                DecodeTab(shop, page, model)
-            with gr.Tab("Models"):
+        with gr.Tabs(elem_id="tabs") as tabs:
+            with gr.Tab("Decode", id="decode"):
+                decode = DecodeTab(shop, page, model)
+            with gr.Tab("Tune", id="tune"):
+                TuneTab(shop, decode.controls, model, tabs)
+            with gr.Tab("Models", id="models"):
                 ModelsTab(shop, corner, model)
+        add_endpoints(shop)
 
         def leave(request: gr.Request) -> None:
             shop.leave(visitor_of(request))

@@ -161,6 +161,6 @@ def _projected_policy(tau: float, k: float) -> tuple[str, str]:
     return "entropy", json.dumps(value)
 
 
-def one_prompt(error: ValueError) -> str:
+def one_prompt(error: Exception) -> str:
     """The engine's words on a list of prompts, for the one prompt of the page."""
     return str(error).removeprefix("prompt 0: ").replace("prompt 0 ", "the prompt ")

@@ -75,4 +75,5 @@ def model_line(workshop: Workshop, ref: str) -> str:
     facts = workshop.model(ref).facts()
     size = facts["num_parameters"] / 1e6
     number = f"{size:.2f} M" if size < 1000 else f"{size / 1000:.2f} B"
-    return f"model {model_name(ref)}: {facts['family']}, {number} parameters, {facts['dtype']} on {facts['device']}"
+    where = f"{facts['dtype']} on {facts['device']}"
+    return f"model {model_name(ref)}: {facts['family']}, {number} parameters, {where}"

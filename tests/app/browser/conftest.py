@@ -173,9 +173,7 @@ def set_generation(page: Page, **settings: str) -> None:
 def choose_policy(page: Page, name: str) -> None:
     page.click("#policy input")
     page.get_by_role("option", name=name, exact=True).click()
-    page.wait_for_function(
-        "name => document.querySelector('#policy-settings').dataset.policy === name", arg=name
-    )
+    page.wait_for_selector(f'#policy-settings [data-policy="{name}"]')
 
 
 def settled(page: Page) -> None:

@@ -1,0 +1,192 @@
+"""tune_in_turn: search tau and k for a visitor's prompts, one run at a time between those of others."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.grid import Axis, grid_settings
+from analysis.measure import Outcome, Unit, measure, warm_up
+from analysis.plots import pareto_figure, sweep_map_figure
+from analysis.prompts import Prompt, read_prompts
+from analysis.settings import Setting
+from analysis.surface import surface
+from analysis.tuning import Goal, Search, Tuning
+from app.figures import plot_value, variant
+from app.forms import entered
+from app.problems import Problems
+from app.workshop import Workshop
+from core import GenerationConfig, LanguageModel
+
+MAX_PROMPTS, MAX_SETTINGS = 64, 48
+WAIT_SECONDS = 0.5
+TAU, K = "entropy_threshold", "recent"
+
+MAP_HOW = (
+    "Left, what each τ and k costs as a share of decoding without a cache; right, how much of what is to be "
+    "kept it loses; settings given up early stand on fewer prompts, which the pointer tells."
+)
+FRONT_HOW = (
+    "One point a setting: further left is cheaper, further down loses less; the line joins those that no "
+    "other beats in both, and what lies above the dashed budget loses too much."
+)
+
+
+@dataclass(frozen=True)
+class TuneJob:
+    """prompts and settings to search, what to keep and to save, and how to decode with which model."""
+
+    prompts: tuple[Prompt, ...]
+    settings: tuple[Setting, ...]
+    goal: Goal
+    base: GenerationConfig
+    model: str
+
+    @classmethod
+    def read(
+        cls,
+        prompts: Sequence[Prompt],
+        taus: str,
+        ks: str,
+        goal: Goal,
+        base: GenerationConfig,
+        model: str,
+    ) -> "TuneJob":
+        """Check the entries. Raises ValueError in one sentence for the first that is wrong."""
+        if not 1 <= len(prompts) <= MAX_PROMPTS:
+            raise ValueError(f"prompts are {len(prompts)}; allowed: 1 to {MAX_PROMPTS}")
+        if goal.keep == "accuracy" and any(prompt.problem is None for prompt in prompts):
+            raise ValueError("keep is 'accuracy', but a prompt has no answer to grade; allowed: agreement")
+        axes = [Axis.parse(f"{TAU}={taus}"), Axis.parse(f"{K}={ks}")]
+        settings = grid_settings("entropy", axes)
+        if len(settings) > MAX_SETTINGS:
+            raise ValueError(f"τ and k make {len(settings)} settings; allowed: up to {MAX_SETTINGS}")
+        return cls(tuple(prompts), tuple(settings), goal, base, model)
+
+
+def prompts_of(text: str, problems: Problems) -> list[Prompt]:
+    """One prompt a line; those among the held-out problems can be graded."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return [Prompt(line, problems.find(line)) for line in lines]
+
+
+def prompts_file(path: str) -> list[Prompt]:
+    """Prompts of an uploaded JSONL file. Raises ValueError naming the line that is wrong."""
+    return read_prompts(Path(path))
+
+
+class StoppedError(Exception):
+    """The visitor wants no more of it."""
+
+
+def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tuple[str, Tuning]]:
+    """Search; yields a status line and what is known after every run, the last with `done` or `stopped`.
+
+    The place in the line is given up after every run, so that a search never keeps others waiting for
+    longer than one. Raises ValueError for prompts that the model can't take.
+    """
+    model = workshop.model(job.model)
+    search = Search(job.settings, len(job.prompts), job.goal, model.spec.eos_token_ids)
+    try:
+        for outcome in search.run(InTurn(workshop, model, job, visitor)):
+            done = f"{len(search.outcomes)} runs measured, at most {search.result().full_grid}"
+            yield f"running: {done}; now {outcome.setting}", search.result()
+    except StoppedError:
+        yield f"stopped: {len(search.outcomes)} runs measured are kept", search.result()
+        return
+    result = search.result()
+    yield f"done: {_verdict(result)}", result
+
+
+class InTurn:
+    """Measures one unit after the other (an Executor), each with a place in the line of its own."""
+
+    def __init__(self, workshop: Workshop, model: LanguageModel, job: TuneJob, visitor: str) -> None:
+        self._workshop, self._model, self._job, self._visitor = workshop, model, job, visitor
+        self._warm = False
+
+    def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
+        for unit in units:
+            yield self._measured(unit)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def _measured(self, unit: Unit) -> Outcome:
+        job, ticket = self._job, self._workshop.turns.join(self._visitor)
+        try:
+            while not ticket.wait(WAIT_SECONDS) and not ticket.is_stopped():
+                pass
+            if ticket.is_stopped():
+                raise StoppedError
+            if not self._warm:
+                warm_up(self._model, job.prompts, job.base, [unit.setting])
+                self._warm = True
+            outcome = measure(self._model, job.prompts, job.base, unit)
+            if ticket.is_stopped():
+                raise StoppedError
+            return outcome
+        finally:
+            ticket.leave()
+
+
+def _verdict(result: Tuning) -> str:
+    if result.best is None:
+        return f"no setting loses at most {result.goal.budget:.0%} of {result.goal.keep} on every prompt"
+    best = result.best
+    return (
+        f"{best.setting.label} takes {best.cost:.0%} of the {result.goal.objective} without a cache "
+        f"and loses {best.loss:.1%} of {result.goal.keep}, n = {best.prompts} prompts"
+    )
+
+
+def tuning_about(job: TuneJob) -> str:
+    """What a search's figures are of."""
+    return (
+        f"model {job.model}, {len(job.prompts)} prompts, one run each, batch 1, "
+        f"{job.base.gen_length} tokens in blocks of {job.base.block_length}, commits by {job.base.unmask}; "
+        f"{job.goal.objective} and {job.goal.keep} against the same decoding without a cache"
+    )
+
+
+def map_value(job: TuneJob, result: Tuning) -> str:
+    """Cost and loss over tau and k, as a plot panel's value."""
+    varied = all(len({s.config[name] for s in job.settings}) > 1 for name in (TAU, K))
+    known = varied and bool(result.candidates)
+    variants = [variant(sweep_map_figure(surface(result.candidates), job.goal.keep))] if known else []
+    empty = "τ and k both need two values for a map"
+    return plot_value("τ × k", MAP_HOW, tuning_about(job), 340, variants, empty=empty)
+
+
+def front_value(job: TuneJob, result: Tuning) -> str:
+    """Cost against loss, as a plot panel's value."""
+    variants = [variant(pareto_figure(result))] if result.candidates else []
+    return plot_value(
+        "Pareto front", FRONT_HOW, tuning_about(job), 340, variants, empty="nothing measured yet"
+    )
+
+
+def table_of(result: Tuning) -> pd.DataFrame:
+    """The candidates in the order of preference, shares in percent."""
+    frame = result.to_frame()
+    if frame.empty:
+        return frame
+    return pd.DataFrame(
+        {
+            "setting": frame["setting"],
+            "cost %": (100 * frame["cost"]).round(1),
+            "lost %": (100 * frame["loss"]).round(1),
+            "prompts": frame["prompts"],
+            "": np.where(frame["best"], "best", np.where(frame["on_front"], "front", "")),
+        }
+    )
+
+
+def best_json(result: Tuning) -> str:
+    """The best setting's config as a form would hold it, JSON text; empty where none keeps the budget."""
+    if result.best is None:
+        return ""
+    return json.dumps({name: entered(value) for name, value in result.best.setting.config.items()})

@@ -1,0 +1,58 @@
+"""The endpoints over HTTP, as a program uses them: typed, checked, in line with the page's visitors."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from itertools import pairwise
+
+import gradio as gr
+import pytest
+
+from analysis.trace import Trace
+from app.ui import build, launch_options
+from app.workshop import Workshop
+from core import POLICIES
+
+SHORT = {"gen_length": 16, "block_length": 8}
+
+
+@pytest.fixture
+def address(workshop: Workshop) -> Iterator[str]:
+    page = build(workshop)
+    page.launch(
+        **launch_options(), prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False
+    )
+    yield page.local_url.rstrip("/")
+    page.close()
+
+
+def call(address: str, name: str, *data: object) -> object:
+    """POST the call, then read its event stream to the end. Raises AssertionError with the error's text."""
+    body = json.dumps({"data": data}).encode()
+    request = urllib.request.Request(
+        f"{address}/gradio_api/call/{name}", body, {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        event = json.load(answer)["event_id"]
+    with urllib.request.urlopen(f"{address}/gradio_api/call/{name}/{event}", timeout=60) as stream:
+        lines = stream.read().decode().splitlines()
+    kind, content = next((k, c) for k, c in pairwise(lines) if k in ("event: complete", "event: error"))
+    assert kind == "event: complete", content
+    return json.loads(content.removeprefix("data: "))[0]
+
+
+def test_program_can_list_run_and_compare(address: str) -> None:
+    assert list(call(address, "policies")) == list(POLICIES)
+    trace = Trace.from_json(call(address, "run", "one two", "entropy:entropy_threshold=-1", SHORT))
+    assert trace.complete
+    assert trace.totals["recompute_ratio"] == 1
+    both = call(address, "compare", "one two", ["none", "dual"], SHORT)
+    assert [Trace.from_json(trace).policy["name"] for trace in both["traces"]] == ["none", "dual"]
+    assert len(both["lanes"]) == 2
+    with pytest.raises(AssertionError, match="policy is 'magic'"):
+        call(address, "run", "one two", "magic", SHORT)
+    with urllib.request.urlopen(f"{address}/gradio_api/info", timeout=60) as answer:
+        named = json.load(answer)["named_endpoints"]
+    assert set(named) == {"/policies", "/run", "/compare"}
+    assert gr.__version__
