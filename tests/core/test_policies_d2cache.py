@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from core import GenerationConfig, LanguageModel, RunStarted, StepEvent, create_policy, stream
+from core import GenerationConfig, LanguageModel, StepEvent, create_policy, stream
+from core.denoiser import Denoiser
 from core.policies.base import Outcome
 from core.policies.d2_cache import D2Cache, matrix_rollout, vector_rollout
 from core.rows import to_rows
@@ -237,11 +238,14 @@ def test_both_rollouts_decode_the_same(model: LanguageModel) -> None:
 
 def test_the_confidence_of_every_target_is_remembered(model: LanguageModel) -> None:
     policy = create_policy("d2cache", current_k=3)
-    known = None
-    for event in stream(model, PROMPTS, CONFIG, policy):
-        if isinstance(event, RunStarted):
-            known = np.zeros((len(PROMPTS), event.canvas_length), dtype=np.float32)
-        elif isinstance(event, StepEvent):
-            known = np.where(event.targets, event.confidence, known)
-            np.testing.assert_allclose(policy.confidence.numpy(), known)
-            assert (event.refreshed[event.targets] > 0).all()
+    prompts = [model.encode(prompt) for prompt in PROMPTS]
+    denoiser = Denoiser(model, CONFIG, policy, len(prompts), max(map(len, prompts)))
+    with torch.inference_mode():
+        denoiser.admit(dict(enumerate(prompts)))
+        known = np.zeros((len(prompts), denoiser.length + 1), dtype=np.float32)
+        while denoiser.state.active.any():
+            copy = denoiser.step()
+            np.put_along_axis(known, copy.positions, copy.confidence, axis=1)
+            np.testing.assert_allclose(policy.confidence.numpy(), known[:, :-1])
+            rows = np.pad(copy.refreshed, ((0, 0), (0, 1)), constant_values=1)
+            assert (np.take_along_axis(rows, copy.positions, axis=1) > 0).all()
