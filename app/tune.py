@@ -154,10 +154,10 @@ def tuning_about(job: TuneJob) -> str:
 
 def map_value(job: TuneJob, result: Tuning) -> str:
     """Cost and loss over tau and k, as a plot panel's value."""
-    varied = all(len({s.config[name] for s in job.settings}) > 1 for name in (TAU, K))
-    known = varied and bool(result.candidates)
-    variants = [variant(sweep_map_figure(surface(result.candidates), job.goal.keep))] if known else []
-    empty = "τ and k both need two values for a map"
+    # A plane needs two values of each among those that have been measured.
+    plane = all(len({c.setting.config.get(name) for c in result.candidates}) > 1 for name in (TAU, K))
+    variants = [variant(sweep_map_figure(surface(result.candidates), job.goal.keep))] if plane else []
+    empty = "a map needs two values of τ and two of k that were measured"
     return plot_value("τ × k", MAP_HOW, tuning_about(job), 340, variants, empty=empty)
 
 

@@ -76,7 +76,7 @@ class TuneTab:
         prompts = gr.Textbox(
             "\n".join(examples), label="Prompts, one a line", lines=8, max_lines=16, elem_id="tune-prompts"
         )
-        file = gr.File(label="or a JSONL file", file_types=[".jsonl"], elem_id="tune-file", height=96)
+        file = gr.File(label="or a JSONL file", file_types=[".jsonl"], elem_id="tune-file", height=140)
         with gr.Row():
             taus = gr.Textbox(TAUS, label="τ to try", elem_id="tune-taus", min_width=120)
             ks = gr.Textbox(KS, label="k to try", elem_id="tune-ks", min_width=120)

@@ -51,7 +51,9 @@
       const decades = layout[key].type === "log" ? { dtick: 1, tickfont: { size: 10 } } : {};
       layout[key] = merge(layout[key], { ...axis, ...decades, title: { font: { size: width < 500 ? 11 : 12 }, standoff: 6 } });
     }
-    layout.margin = { l: 8, r: 12, t: 12, b: 8 };
+    // Titles of subplots are notes above the plot, which no automatic margin makes room for.
+    const above = (layout.annotations || []).some((note) => note.yref === "paper" && note.yanchor === "bottom");
+    layout.margin = { l: 8, r: 12, t: above ? 30 : 12, b: 8 };
     delete layout.height;
     if (width < 500 && layout.legend) layout.legend = merge(layout.legend, { font: { size: 11 } });
     return layout;
