@@ -1,0 +1,82 @@
+"""The tune and models tabs in a real browser; axe finds nothing serious in any view."""
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.app.browser.conftest import PATIENCE, ROOT, Open, run_short
+
+MICRO = ROOT / "tests" / "golden" / "llada-micro"
+WAIT = PATIENCE * 1000
+
+
+def serious(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:160]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("width", ["desktop", "phone"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_serious_before_and_after_a_run(open_page: Open, width: str, dark: bool) -> None:
+    page = open_page(width, dark=dark, calm=True)
+    assert serious(page) == []
+    run_short(page, compare=("none",))
+    assert serious(page) == []
+
+
+@pytest.mark.parametrize("tab", ["Tune", "Models"])
+def test_axe_finds_nothing_serious_in_the_other_tabs(open_page: Open, tab: str) -> None:
+    page = open_page(calm=True)
+    page.get_by_role("tab", name=tab, exact=True).click()
+    page.wait_for_selector(f"#{'tune' if tab == 'Tune' else 'model'}-status[data-ready]")
+    assert serious(page) == []
+
+
+def test_tuning_puts_its_best_setting_into_the_decode_tab(open_page: Open) -> None:
+    page = open_page(calm=True)
+    page.get_by_role("tab", name="Tune", exact=True).click()
+    page.wait_for_selector("#tune-status[data-ready]")
+    page.fill("#tune-prompts textarea", "Adam has 7 buttons. First he sells 2. How many are left?")
+    page.fill("#tune-taus input, #tune-taus textarea", "-1, inf")
+    page.fill("#tune-ks input, #tune-ks textarea", "4, 32")
+    page.click("#tune-run")
+    expect(page.locator("#tune-status")).to_contain_text("done: entropy:", timeout=WAIT)
+    assert page.evaluate("document.querySelector('#tune-front .js-plotly-plot').data.length") > 0
+    page.click("#tune-use")
+    page.wait_for_selector("#policy-settings [data-name=recent]:visible")
+    assert page.input_value("#policy-settings [data-name=recent]") in ("4", "32")
+
+
+def test_unusable_grid_is_one_sentence(open_page: Open) -> None:
+    page = open_page(calm=True)
+    page.get_by_role("tab", name="Tune", exact=True).click()
+    page.wait_for_selector("#tune-status[data-ready]")
+    page.fill("#tune-taus input, #tune-taus textarea", "often")
+    page.click("#tune-run")
+    expect(page.locator("#tune-status")).to_contain_text("error: entropy_threshold is 'often'")
+
+
+def test_model_of_a_folder_answers_after_loading(open_page: Open) -> None:
+    page = open_page(calm=True)
+    page.get_by_role("tab", name="Models", exact=True).click()
+    page.wait_for_selector("#model-status[data-ready]")
+    for ref, sentence in (("/nowhere", "error: model /nowhere"), (str(MICRO), "it fits")):
+        page.fill("#model input", ref)
+        page.keyboard.press("Enter")
+        page.click("#model-estimate")
+        expect(page.locator("#model-status")).to_contain_text(sentence, timeout=WAIT)
+    page.click("#model-load")
+    expect(page.locator("#model-status")).to_contain_text("is ready", timeout=WAIT)
+    expect(page.locator("#corner")).to_contain_text(f"model {Path(MICRO).name}")
+    page.get_by_role("tab", name="Decode", exact=True).click()
+    page.fill("#prompt textarea", "5, 9, 33, 7")
+    run_short(page)
+    assert "model llada-micro" in page.inner_text("#cards")
+    assert "#" in page.inner_text("#grid .es-cells")
