@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from core.models.spec import ModelSpec
+from core.models.tokenizer import encode_text
 from core.models.transformer import Transformer
 
 
@@ -66,6 +67,7 @@ class LanguageModel:
     def encode(self, prompt: str | Sequence[int], room: int = 0) -> list[int]:
         """Token ids of a prompt; text is wrapped in the chat template where the tokenizer has one.
 
+        Names of special tokens in a text are plain text.
         room: positions that must be left for a generation. Raises ValueError for an empty prompt, text
         without a tokenizer, ids outside the vocabulary, the mask token itself and a prompt too long.
         """
@@ -78,7 +80,7 @@ class LanguageModel:
                 prompt.encode()
             except UnicodeEncodeError as error:
                 raise ValueError(f"prompt is no valid text ({error})") from error
-            ids = self._encode_text(prompt)
+            ids = encode_text(self.tokenizer, prompt)
         else:
             try:
                 ids = [index(token) for token in prompt]
@@ -97,16 +99,6 @@ class LanguageModel:
                 f"{len(ids)} tokens and gen_length {room} make {total}, over the model's context of {limit}"
             )
         return ids
-
-    def _encode_text(self, prompt: str) -> list[int]:
-        tokenizer = self.tokenizer
-        assert tokenizer is not None
-        if getattr(tokenizer, "chat_template", None):
-            text = tokenizer.apply_chat_template(
-                [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
-            )
-            return list(tokenizer.encode(text, add_special_tokens=False))
-        return list(tokenizer.encode(prompt))
 
     def decode(self, tokens: Sequence[int]) -> str | None:
         """Text up to the first end-of-text, no special tokens, no outer blanks; None without tokenizer."""

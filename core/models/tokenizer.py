@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+# Stands for the user's text in a template: a character for private use, which no template holds.
+MARK = "\ue000"
+
 
 def load_tokenizer(folder: Path) -> Any | None:
     """The folder's tokenizer with its chat template, or None where it has none.
@@ -60,6 +63,50 @@ def _declare(tokenizer: Any, options: dict[str, Any]) -> None:
             setattr(tokenizer, role, text)
     if options.get("chat_template"):
         tokenizer.chat_template = options["chat_template"]
+
+
+def encode_text(tokenizer: Any, text: str) -> list[int]:
+    """Token ids of what a user wrote, in the chat template where there is one.
+
+    Special tokens come from the template and the tokenizer only: their names in `text` are plain text.
+    Raises ValueError where the template does not let them be told apart.
+    """
+    templated = bool(getattr(tokenizer, "chat_template", None))
+    whole = _in_template(tokenizer, text) if templated else text
+    specials = {
+        number: token.content
+        for number, token in getattr(tokenizer, "added_tokens_decoder", {}).items()
+        if token.special
+    }
+    typed = tokenizer.encode(text, add_special_tokens=False) if specials else ()
+    if specials.keys().isdisjoint(typed):
+        options = {"add_special_tokens": False} if templated else {}
+        return list(tokenizer.encode(whole, **options))
+    if not templated:
+        return list(tokenizer.encode(text, split_special_tokens=True))
+    before, found, after = _in_template(tokenizer, MARK).partition(MARK)
+    if not found or MARK in after or not (whole.startswith(before) and whole.endswith(after)):
+        raise ValueError("prompt names special tokens, and the model's chat template can't keep them as text")
+    # Special tokens part a text for good, so between two of them it can be encoded by itself.
+    names = specials.values()
+    start = max((before.rfind(name) + len(name) for name in names if name in before), default=0)
+    tail = min((after.find(name) for name in names if name in after), default=len(after))
+    stop = len(whole) - len(after) + tail
+    pieces = ((whole[:start], False), (whole[start:stop], True), (whole[stop:], False))
+    return [
+        token
+        for piece, plain in pieces
+        if piece
+        for token in tokenizer.encode(piece, add_special_tokens=False, split_special_tokens=plain)
+    ]
+
+
+def _in_template(tokenizer: Any, text: str) -> str:
+    return str(
+        tokenizer.apply_chat_template(
+            [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+        )
+    )
 
 
 def token_id(tokenizer: Any | None, names: tuple[str, ...]) -> int | None:

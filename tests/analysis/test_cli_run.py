@@ -67,7 +67,7 @@ def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
         (["fly"], "fly"),
         (["run", "--prompt", "  "], "prompt is empty"),
         (["run", "--prompt", "a\ud800"], "no valid text"),
-        (["run", "--prompt", "fill <|mask|> in"], "mask token"),
+        (["run", "--prompt-ids", "5,1"], "mask token"),
         (["run", "--prompt-ids", "1,x"], "--prompt-ids"),
         (["run", "--prompt", "a", "--prompt-ids", "1"], "not allowed with"),
         (["run", "--prompts", "nowhere.jsonl"], "nowhere.jsonl"),
