@@ -1,4 +1,4 @@
-# make run | test | lint | venv | clean. PORT=8000 make run picks another port, PYTHON=... the interpreter.
+# make run | test | lint | notebook | venv | clean. PORT=8000 make run picks another port, PYTHON=... the interpreter.
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -8,10 +8,15 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 RUN_STAMP := $(VENV)/.installed-run-$(firstword $(shell cksum < requirements.txt))
 DEV_STAMP := $(VENV)/.installed-dev-$(firstword $(shell cat requirements.txt requirements-dev.txt | cksum))
 
-.PHONY: run test lint format screenshots venv clean
+.PHONY: run test lint format screenshots notebook port venv clean
 
-run: $(RUN_STAMP)
-	$(if $(PORT),GRADIO_SERVER_PORT=$(PORT)) $(PY) app.py
+run: port $(RUN_STAMP)
+	$(if $(PORT),GRADIO_SERVER_PORT='$(PORT)') $(PY) app.py
+
+# Before minutes of installing, not after.
+port:
+	@[ -z "$$PORT" ] || { [ "$$PORT" -ge 1 ] && [ "$$PORT" -le 65535 ]; } 2>/dev/null || \
+	    { echo "PORT is '$$PORT'; allowed: a number from 1 to 65535" >&2; exit 2; }
 
 test: $(DEV_STAMP)
 	$(PY) -m pytest $(ARGS)
@@ -27,6 +32,10 @@ format: $(DEV_STAMP)
 
 screenshots: $(DEV_STAMP)
 	$(PY) -m pytest -q tests/app/browser/screenshots.py
+
+notebook: $(DEV_STAMP)
+	$(PIP) -q nbclient ipykernel kaleido
+	PLOTLY_RENDERER=png $(VENV)/bin/jupyter execute --inplace assets/entropyscope.ipynb
 
 venv: $(RUN_STAMP)
 
