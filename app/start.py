@@ -1,7 +1,10 @@
 """start: build the page and serve it until it is stopped."""
 
 import os
+import sys
+from collections.abc import Mapping
 
+import gradio as gr
 import torch
 
 from app.models import CATALOG, ModelShelf
@@ -14,15 +17,28 @@ def spare_one_core() -> None:
     torch.set_num_threads(max(1, (os.cpu_count() or 2) - 1))
 
 
-def new_workshop() -> Workshop:
+def new_workshop(environment: Mapping[str, str] = os.environ) -> Workshop:
     """The workshop of this process; a Hugging Face Space offers the models of the catalogue only."""
-    space = os.environ.get("SPACE_ID")
-    return Workshop(ModelShelf(allowed=CATALOG if space else None), space=space)
+    space = environment.get("SPACE_ID")
+    is_space = space is not None or environment.get("SYSTEM") == "spaces"
+    return Workshop(ModelShelf(allowed=CATALOG if is_space else None), space=space)
+
+
+def serve(workshop: Workshop, page: gr.Blocks) -> None:
+    """Load the model, then serve: loading beside a starting server would make it miss its port.
+
+    Ends the process, code 1, with one sentence where no port can be had.
+    """
+    workshop.model()
+    try:
+        page.launch(**launch_options())
+    except OSError as error:
+        sys.stderr.write(f"the page can't be served: {error}\n")
+        raise SystemExit(1) from None
 
 
 def main() -> None:
-    """Load the model, then serve: loading beside a starting server would make it miss its port."""
+    """Build the page and serve it."""
     spare_one_core()
     workshop = new_workshop()
-    workshop.model()
-    build(workshop).launch(**launch_options())
+    serve(workshop, build(workshop))
