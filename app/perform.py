@@ -43,9 +43,10 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
                 yield Moment("running", f"running: loading the model {record.job.model}")
             yield from _lanes(workshop, record, ticket)
             yield from _observation(workshop.model(record.job.model), record, ticket)
-        yield _end(record, ticket)
     finally:
         ticket.leave()
+    # Drawing the whole run takes a while; whoever is next need not wait for it.
+    yield _end(record, ticket)
 
 
 def wait_for_turn(ticket: Ticket) -> Iterator[Moment]:
@@ -54,7 +55,7 @@ def wait_for_turn(ticket: Ticket) -> Iterator[Moment]:
     while not ticket.wait(WAIT_SECONDS) and not ticket.is_stopped():
         if ticket.place != place:
             place = ticket.place
-            ahead = "one visitor" if place == 1 else f"{place} visitors"
+            ahead = "one run" if place == 1 else f"{place} runs"
             yield Moment("running", f"running: waiting for the model, {ahead} ahead of you")
 
 

@@ -60,6 +60,9 @@ class RunRecord:
         return [lane.trace for lane in self.lanes if lane.trace is not None]
 
 
+MAX_LEFT = 4096
+
+
 class RunStore:
     """The last `per_visitor` runs of each of the last `max_visitors` visitors."""
 
@@ -67,6 +70,7 @@ class RunStore:
         self._per_visitor, self._max_visitors = per_visitor, max_visitors
         self._lock = threading.Lock()
         self._by_visitor: OrderedDict[str, OrderedDict[str, RunRecord]] = OrderedDict()
+        self._left_at: OrderedDict[str, int] = OrderedDict()
         self._orders = itertools.count(1)
 
     def new(self, job: Job) -> RunRecord:
@@ -79,8 +83,13 @@ class RunStore:
         return next(self._orders)
 
     def keep(self, visitor: str, record: RunRecord) -> None:
-        """Store or renew a record; the visitor's oldest, and the oldest visitor, make room."""
+        """Store or renew a record; the visitor's oldest, and the oldest visitor, make room.
+
+        What was begun before the visitor left is dropped: nobody will ask for it.
+        """
         with self._lock:
+            if record.order < self._left_at.get(visitor, 0):
+                return
             theirs = self._by_visitor.setdefault(visitor, OrderedDict())
             self._by_visitor.move_to_end(visitor)
             theirs[record.run_id] = record
@@ -100,8 +109,13 @@ class RunStore:
             return list(reversed(self._by_visitor.get(visitor, OrderedDict()).values()))
 
     def forget(self, visitor: str) -> None:
+        """The visitor has left: drop their runs, and those still under way when they end."""
         with self._lock:
             self._by_visitor.pop(visitor, None)
+            self._left_at[visitor] = self.new_order()
+            self._left_at.move_to_end(visitor)
+            if len(self._left_at) > MAX_LEFT:
+                self._left_at.popitem(last=False)
 
     def __len__(self) -> int:
         with self._lock:

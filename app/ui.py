@@ -21,6 +21,8 @@ PURPOSE = (
 )
 MAX_THREADS = 80
 MAX_WAITING = 64
+# Programs that call the endpoints never say that they leave; theirs are the oldest.
+MAX_SESSIONS = 256
 
 
 def build(workshop: Workshop | None = None) -> gr.Blocks:
@@ -32,7 +34,7 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
             gr.Markdown(f"# {TITLE}\n{PURPOSE}", elem_id="masthead")
             corner = panel("corner", {"text": f"model {EMBEDDED_REF}"}, elem_id="corner")
         model = gr.State(EMBEDDED_REF)
-        with gr.Tabs(elem_id="tabs") as tabs:
+        with gr.Tabs(elem_id="tabs", overflow_behavior="wrap") as tabs:
             with gr.Tab("Decode", id="decode"):
                 decode = DecodeTab(shop, page, model)
             with gr.Tab("Tune", id="tune"):
@@ -43,6 +45,8 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
 
         def leave(request: gr.Request) -> None:
             shop.leave(visitor_of(request))
+            # Gradio would keep what every panel showed last, which is the run once more.
+            page.state_holder.session_data.pop(visitor_of(request), None)
 
         page.unload(leave)
     page.queue(max_size=MAX_WAITING)
@@ -58,5 +62,6 @@ def launch_options() -> dict[str, Any]:
         "run_history": False,
         "enable_monitoring": False,
         "max_threads": MAX_THREADS,
+        "state_session_capacity": MAX_SESSIONS,
         "max_file_size": "8mb",
     }

@@ -1,12 +1,15 @@
 """perform: each lane in turn, stopped within a step, the place in line always given back."""
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
 
+from analysis.trace import Trace
 from app.job import Job, LaneSpec
 from app.perform import perform
-from app.runs import RunRecord
+from app.runs import RunRecord, RunStore
 from app.speeds import measure_speeds
 from app.workshop import Workshop
 from core import GenerationConfig
@@ -75,11 +78,83 @@ def test_one_who_waits_sees_the_place_and_can_leave(workshop: Workshop, job: Mak
     ticket = workshop.turns.join("me")
     waiting = perform(workshop, workshop.runs.new(job("none")), ticket)
     next(waiting)
-    assert "one visitor ahead" in next(waiting).text
+    assert "one run ahead" in next(waiting).text
     ticket.stop()
     assert next(waiting).text == "stopped: left the line"
     assert list(waiting) == []
     assert ahead.place == 0
+
+
+def test_next_in_line_need_not_wait_for_the_end_to_be_drawn(workshop: Workshop, job: Make) -> None:
+    for stop in (False, True):
+        ticket, behind = workshop.turns.join("me"), workshop.turns.join("other")
+        for moment in perform(workshop, workshop.runs.new(job("none")), ticket):
+            if stop:
+                ticket.stop()
+            assert behind.place == (0 if moment.last else 1)
+        assert moment.last
+        behind.leave()
+
+
+@pytest.mark.parametrize("observe", ["off", "one"])
+def test_leaving_ends_the_run_at_the_next_step_wherever_it_is(
+    workshop: Workshop, job: Make, observe: str
+) -> None:
+    """One step at most is computed after the tab has closed, in every lane and while drift is watched."""
+
+    def steps(record: RunRecord) -> int:
+        watched = [record.observation] if record.observation else []
+        return sum(len(trace.steps) for trace in record.traces + watched)
+
+    settings = GenerationConfig(gen_length=16, block_length=8, unmask="quota", steps=4)
+    of_all = steps(carry_out(workshop, job("none", "dual", observe=observe, generation=settings))[0])
+    assert of_all == (24 if observe == "one" else 8)
+    for after in range(of_all):
+        record = workshop.runs.new(job("none", "dual", observe=observe, generation=settings))
+        moments = perform(workshop, record, workshop.turns.join("me"))
+        while next(moments).state == "running" and steps(record) < after:
+            pass
+        workshop.leave("me")
+        assert [moment.state for moment in moments][-1] == "stopped"
+        assert len(workshop.turns) == 0
+        assert steps(record) <= after + 1
+
+
+def test_nothing_is_kept_of_visitors_who_left(workshop: Workshop, job: Make) -> None:
+    """Whatever ends after its visitor has gone; the same visitor may come back and start anew."""
+    early = workshop.runs.new(job("none"))
+    workshop.leave("me")
+    workshop.runs.keep("me", early)
+    workshop.runs.keep("other", early)
+    assert workshop.runs.of("me") == []
+    assert workshop.runs.of("other") == [early]
+    late = workshop.runs.new(job("none"))
+    workshop.runs.keep("me", late)
+    assert workshop.runs.of("me") == [late]
+
+
+def test_live_traces_are_those_kept_however_many_have_run(workshop: Workshop, job: Make) -> None:
+    """Counted without the collector's help: a run that is over hangs on to nothing."""
+    alive: weakref.WeakSet[Trace] = weakref.WeakSet()
+    store = workshop.runs = RunStore(per_visitor=2, max_visitors=2)
+    gc.disable()
+    try:
+        for turn in range(12):
+            record = store.new(job("none", "dual", observe="one"))
+            moments = perform(workshop, record, workshop.turns.join(f"visitor {turn // 4}"))
+            for moment in moments:
+                alive.update(record.traces)
+                if turn % 4 == 3 and moment.observation:
+                    workshop.turns.stop(f"visitor {turn // 4}")
+            store.keep(f"visitor {turn // 4}", record)
+            del record, moments
+            assert len(alive) <= 2 * 2 * 2
+        assert len(store) == 4
+        for visitor in range(3):
+            workshop.leave(f"visitor {visitor}")
+        assert len(alive) == len(store) == 0
+    finally:
+        gc.enable()
 
 
 def test_prompt_over_the_context_is_refused_and_frees_the_turn(workshop: Workshop) -> None:

@@ -74,3 +74,26 @@ def test_twenty_visitors_are_served_one_at_a_time_in_order() -> None:
         thread.join()
     assert served == list(range(20))
     assert max(overlaps) == 1
+
+
+def test_nobody_is_served_twice_before_all_who_wait_are_served_once() -> None:
+    turns = Turns()
+    wishes = list("aaabacbcd")
+    tickets = [turns.join(visitor) for visitor in wishes]
+    served = []
+    while len(turns):
+        first = next(ticket for ticket in tickets if ticket.wait(0))
+        served.append(first.visitor)
+        first.leave()
+        tickets.remove(first)
+    assert "".join(served) == "abcd" + "abc" + "a" + "a"
+
+
+def test_new_ones_overtake_only_what_has_an_own_run_ahead() -> None:
+    turns = Turns()
+    first, second = turns.join("a"), turns.join("a")
+    other = turns.join("b")
+    assert (first.place, other.place, second.place) == (0, 1, 2)
+    first.leave()
+    assert [turns.join(name).place for name in "cd"] == [2, 3]
+    assert (other.place, second.place) == (0, 1)

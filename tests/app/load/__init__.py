@@ -1,0 +1,1 @@
+"""The page under load: `python -m tests.app.load` measures the real app with visitors and a browser."""

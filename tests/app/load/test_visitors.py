@@ -1,0 +1,86 @@
+"""Twenty visitors over HTTP, as tabs speak it, on a tiny model: order, places, and what is left of them."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+
+import gradio as gr
+import httpx
+import pytest
+
+from app.ui import build, launch_options
+from app.workshop import Workshop
+from tests.app.conftest import GENERATION
+from tests.app.load.visitor import Seen, Visitor, Wiring
+
+VISITORS = 20
+SHORT = {"gen_length": str(GENERATION.gen_length), "block_length": str(GENERATION.block_length)}
+Use = Callable[[httpx.AsyncClient, Wiring], Awaitable[None]]
+
+
+@pytest.fixture
+def page(workshop: Workshop) -> Iterator[gr.Blocks]:
+    page = build(workshop)
+    page.launch(
+        **launch_options(), prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False
+    )
+    yield page
+    page.close()
+
+
+def visit(page: gr.Blocks, use: Use) -> None:
+    async def visiting() -> None:
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(base_url=page.local_url, limits=limits, timeout=60) as client:
+            await use(client, Wiring.read((await client.get("config")).json()))
+
+    asyncio.run(visiting())
+
+
+def test_twenty_visitors_are_served_in_the_order_they_came_and_leave_nothing(
+    page: gr.Blocks, workshop: Workshop
+) -> None:
+    ahead = workshop.turns.join("somebody at work")
+
+    async def use(client: httpx.AsyncClient, wiring: Wiring) -> None:
+        visitors = [await Visitor(client, wiring, **SHORT).__aenter__() for _ in range(VISITORS)]
+        runs: list[asyncio.Task[Seen]] = []
+        for count, visitor in enumerate(visitors):
+            runs.append(asyncio.create_task(visitor.press_run()))
+            while len(workshop.turns) < count + 2:
+                await asyncio.sleep(0.01)
+        ahead.leave()
+        seen = await asyncio.gather(*runs)
+        assert [one.end for one in seen] == ["done"] * VISITORS
+        assert sorted(seen, key=lambda one: one.first_step) == seen
+        for place, one in enumerate(seen, start=1):
+            places = [int(n) for said in one.said for n in re.findall(r"(\d+) runs ahead", said)]
+            assert places == sorted(set(places), reverse=True)
+            assert max(places, default=1) <= place
+        assert len(workshop.runs) == VISITORS
+        for visitor in visitors:
+            await visitor.close()
+        while len(page.state_holder.session_data):
+            await asyncio.sleep(0.05)
+        assert len(workshop.runs) == len(workshop.turns) == 0
+
+    visit(page, use)
+
+
+def test_tab_closed_in_mid_run_or_in_line_leaves_nothing(page: gr.Blocks, workshop: Workshop) -> None:
+    async def use(client: httpx.AsyncClient, wiring: Wiring) -> None:
+        for waiting in (False, True):
+            ahead = workshop.turns.join("somebody at work") if waiting else None
+            visitor = await Visitor(client, wiring, **SHORT, unmask="quota").__aenter__()
+            run = asyncio.create_task(visitor.press_run(until="ahead of you" if waiting else "step 1"))
+            await run
+            await visitor.close()
+            if ahead is not None:
+                while len(workshop.turns) > 1:
+                    await asyncio.sleep(0.01)
+                ahead.leave()
+            while len(workshop.turns) or len(page.state_holder.session_data):
+                await asyncio.sleep(0.01)
+            assert len(workshop.runs) == 0
+
+    visit(page, use)

@@ -1,0 +1,131 @@
+"""Visitor: a browser tab as the server sees it, spoken over plain HTTP, so that many fit on one machine."""
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+END = ("done", "stopped", "error")
+MOST_SECONDS = 180.0
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Which of the page's functions Run is, what it takes by element id, and which outputs are whose."""
+
+    function: int
+    inputs: tuple[tuple[str, Any], ...]
+    outputs: tuple[str, ...]
+
+    @classmethod
+    def read(cls, config: dict[str, Any]) -> "Wiring":
+        """From the page's /config."""
+        parts = {part["id"]: part["props"] for part in config["components"]}
+        names = {key: str(props.get("elem_id") or key) for key, props in parts.items()}
+        run = next(key for key, name in names.items() if name == "run")
+        chosen = next(d for d in config["dependencies"] if [run, "click"] in d["targets"])
+        inputs = tuple((names[key], parts[key].get("value")) for key in chosen["inputs"])
+        return cls(chosen["id"], inputs, tuple(names[key] for key in chosen["outputs"]))
+
+
+@dataclass
+class Seen:
+    """One press of Run as a visitor saw it; times are seconds since the epoch, 0 where it did not come."""
+
+    visitor: str
+    pressed: float
+    first_step: float = 0.0
+    ended: float = 0.0
+    said: list[str] = field(default_factory=list)
+    frames: int = 0
+
+    @property
+    def end(self) -> str:
+        """done, stopped or error; empty before the end."""
+        return next((word for word in END if self.said and self.said[-1].startswith(word)), "")
+
+
+class Visitor:
+    """A tab. Enter it as a context manager to keep it open; leaving the block closes it."""
+
+    def __init__(self, client: httpx.AsyncClient, wiring: Wiring, **generation: Any) -> None:
+        self.name = secrets.token_hex(6)
+        self._client, self._wiring, self._generation = client, wiring, generation
+
+    async def __aenter__(self) -> "Visitor":
+        self._heartbeat = asyncio.create_task(self._stay())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """What closing a tab does: its connections end."""
+        self._heartbeat.cancel()
+        await asyncio.gather(self._heartbeat, return_exceptions=True)
+
+    async def _stay(self) -> None:
+        async with self._client.stream("GET", f"/gradio_api/heartbeat/{self.name}") as stream:
+            async for _ in stream.aiter_lines():
+                pass
+
+    async def press_run(self, observe: str = "not at all", until: str | None = None) -> Seen:
+        """Press Run and watch to the end, or until the status line holds a text."""
+        seen = Seen(self.name, time.time())
+        entries = {**dict(self._wiring.inputs), "observe": observe}
+        entries["generation"] = json.dumps({**json.loads(entries["generation"]), **self._generation})
+        body = {
+            "data": list(entries.values()),
+            "fn_index": self._wiring.function,
+            "session_hash": self.name,
+            "event_data": None,
+            "trigger_id": None,
+        }
+        answer = await self._client.post("/gradio_api/queue/join", json=body)
+        answer.raise_for_status()
+        async with asyncio.timeout(MOST_SECONDS):
+            async for status, frame in self._told():
+                if status:
+                    seen.said.append(status)
+                if frame:
+                    seen.frames += 1
+                    seen.first_step = seen.first_step or time.time()
+                if until is not None and until in status:
+                    break
+        seen.ended = time.time()
+        return seen
+
+    async def _told(self) -> AsyncIterator[tuple[str, bool]]:
+        """Each message's status line, empty where it did not change, and whether it brought a frame."""
+        status, grid = (self._wiring.outputs.index(name) for name in ("status", "grid"))
+        values: dict[int, Any] = {}
+        async with self._client.stream(
+            "GET", "/gradio_api/queue/data", params={"session_hash": self.name}
+        ) as stream:
+            async for line in stream.aiter_lines():
+                message = json.loads(line[5:]) if line.startswith("data:") else {"msg": ""}
+                if message["msg"] == "close_stream":
+                    return
+                data = (message.get("output") or {}).get("data") or []
+                if message["msg"] != "process_generating" or len(data) <= max(status, grid):
+                    continue
+                new = {}
+                for part in (status, grid):
+                    values[part], new[part] = edited(values.get(part), data[part])
+                yield json.loads(values[status])["text"] if new[status] else "", new[grid]
+
+
+def edited(before: Any, sent: Any) -> tuple[Any, bool]:
+    """An output after what Gradio has sent of it, the value itself or edits; and whether it is a new text."""
+    value = sent
+    if isinstance(sent, list):
+        value = before
+        for action, _, part in sent:
+            value = value + part if action == "append" else part
+    return value, isinstance(value, str) and value != before
