@@ -8,7 +8,7 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 RUN_STAMP := $(VENV)/.installed-run-$(firstword $(shell cksum < requirements.txt))
 DEV_STAMP := $(VENV)/.installed-dev-$(firstword $(shell cat requirements.txt requirements-dev.txt | cksum))
 
-.PHONY: run test lint format screenshots notebook port venv clean
+.PHONY: run test space-check lint format screenshots notebook port venv clean
 
 run: port $(RUN_STAMP)
 	$(if $(PORT),GRADIO_SERVER_PORT='$(PORT)') $(PY) app.py
@@ -20,6 +20,10 @@ port:
 
 test: $(DEV_STAMP)
 	$(PY) -m pytest $(ARGS)
+
+# As a Hugging Face Space would: ARGS="-k link" picks browser tests, PYTHON another interpreter.
+space-check: $(DEV_STAMP)
+	$(PY) -m tests.app.space_check
 
 lint: $(DEV_STAMP)
 	$(PY) -m ruff check .

@@ -1,12 +1,12 @@
 """One prompt decoded into a trace, with or without probes; the runs that analyses are made of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from analysis.probes import ValueDriftProbe
 from analysis.recorder import TraceRecorder
 from analysis.trace import Trace
-from core import CachePolicy, GenerationConfig, LanguageModel, Probe, RunStarted, create_policy, stream
+from core import CachePolicy, Event, GenerationConfig, LanguageModel, Probe, RunStarted, create_policy, stream
 
 PromptContent = str | Sequence[int]
 
@@ -27,8 +27,13 @@ def observe(
 
     Raises ValueError, before any work, for input that can't run.
     """
+    return traces(model, stream(model, [prompt], generation, policy, probes))
+
+
+def traces(model: LanguageModel, events: Iterable[Event]) -> Iterator[Trace]:
+    """The trace so far after every step of a stream of one prompt, and once more at the end."""
     recorder = _recorder(model)
-    for event in stream(model, [prompt], generation, policy, probes):
+    for event in events:
         recorder.observe(event)
         if not isinstance(event, RunStarted):
             yield recorder.trace()

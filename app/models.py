@@ -141,6 +141,10 @@ class ModelShelf:
     def holds(self, ref: str) -> bool:
         return ref in self._held
 
+    def held(self, ref: str) -> LanguageModel | None:
+        """The model if it is in memory; waits for nobody."""
+        return self._held.get(ref)
+
     def get(self, ref: str, dtype: str = "auto") -> LanguageModel:
         """The model, loaded now if need be, after another has made room. ValueError where it can't be."""
         self.check(ref)

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from statistics import median
 
-from analysis.observe import observe, one_token_a_step
+from analysis.observe import one_token_a_step
+from analysis.trace import Trace
+from app.observe import observe
 from app.perform import Moment, wait_for_turn
 from app.runs import RunRecord, Speeds
 from app.turns import Ticket
 from app.workshop import Workshop
-from core import CachePolicy, GenerationConfig, LanguageModel, create_policy
+from core import CachePolicy, GenerationConfig, create_policy
 
 REPEATS = 3
 LONG_SECONDS = 10.0
@@ -24,7 +26,7 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
     try:
         yield from wait_for_turn(ticket)
         if not ticket.is_stopped():
-            yield from _measure(workshop.model(record.job.model), record, ticket)
+            yield from _measure(workshop, record, ticket)
         if ticket.is_stopped():
             yield Moment("stopped", "stopped: speeds were not measured", last=True)
         else:
@@ -33,9 +35,9 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
         ticket.leave()
 
 
-def _measure(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
+def _measure(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job, repeats = record.job, REPEATS
-    content = job.content(model)
+    content = job.content(workshop.model(job.model))
     cases: list[tuple[str, GenerationConfig, CachePolicy]] = [
         ("one token a step, no cache", one_token_a_step(job.generation), create_policy("none")),
         ("no cache", job.generation, create_policy("none")),
@@ -47,7 +49,8 @@ def _measure(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterato
         for (label, generation, policy), seconds in zip(cases, taken, strict=True):
             which = f"run {turn} of {repeats}" if turn else "warming up"
             yield Moment("running", f"running: measuring {label}, {which}")
-            seconds.append(decoding_seconds(model, content, generation, policy, ticket))
+            traces = observe(workshop, job.model, content, generation, policy)
+            seconds.append(decoding_seconds(traces, ticket))
             if ticket.is_stopped():
                 return
         if taken[0][0] > LONG_SECONDS:
@@ -58,16 +61,10 @@ def _measure(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterato
     record.speeds = Speeds(tuple(of[2:]), vanilla=of[0], parallel=of[1], repeats=repeats)
 
 
-def decoding_seconds(
-    model: LanguageModel,
-    prompt: str | list[int],
-    generation: GenerationConfig,
-    policy: CachePolicy,
-    ticket: Ticket,
-) -> float:
+def decoding_seconds(traces: Iterator[Trace], ticket: Ticket) -> float:
     """Plan, forward and decode seconds of one run; of a part of it once the ticket is stopped."""
     seconds = 0.0
-    for trace in observe(model, prompt, generation, policy):
+    for trace in traces:
         seconds = float(trace.totals["seconds"] or 0)
         if ticket.is_stopped():
             break

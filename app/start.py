@@ -10,6 +10,8 @@ import torch
 from app.models import CATALOG, ModelShelf
 from app.ui import build, launch_options
 from app.workshop import Workshop
+from app.zero_gpu import has_zero_gpu, load_for_lending
+from core import load_model
 
 
 def spare_one_core() -> None:
@@ -21,7 +23,9 @@ def new_workshop(environment: Mapping[str, str] = os.environ) -> Workshop:
     """The workshop of this process; a Hugging Face Space offers the models of the catalogue only."""
     space = environment.get("SPACE_ID")
     is_space = space is not None or environment.get("SYSTEM") == "spaces"
-    return Workshop(ModelShelf(allowed=CATALOG if is_space else None), space=space)
+    lends = has_zero_gpu(environment)
+    loader = load_for_lending if lends else load_model
+    return Workshop(ModelShelf(loader, allowed=CATALOG if is_space else None), space=space, lends=lends)
 
 
 def serve(workshop: Workshop, page: gr.Blocks) -> None:

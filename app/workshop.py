@@ -8,21 +8,27 @@ from app.models import EMBEDDED_REF, ModelShelf
 from app.problems import Problems
 from app.runs import RunStore
 from app.turns import Turns
+from app.zero_gpu import Lender
 from core import LanguageModel
 
 
 class Workshop:
     """Shared by every visitor. Models are loaded at first use, by whoever's turn it is.
 
-    space: the name of the Hugging Face Space this runs on, if any.
+    space: the name of the Hugging Face Space this runs on, if any. lends: whether it has ZeroGPU.
     """
 
     def __init__(
-        self, shelf: ModelShelf | None = None, problems: Problems | None = None, space: str | None = None
+        self,
+        shelf: ModelShelf | None = None,
+        problems: Problems | None = None,
+        space: str | None = None,
+        lends: bool = False,
     ) -> None:
         self.shelf = shelf if shelf is not None else ModelShelf()
         self.problems = problems if problems is not None else Problems.load()
         self.space = space
+        self.lender = Lender(self.shelf, moves=lends)
         self.turns = Turns()
         self.runs = RunStore()
         self._texts: dict[str, Callable[[int], str]] = {}

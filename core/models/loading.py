@@ -22,12 +22,15 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 WANTED_FILES = ["*.safetensors", "*.json", "*.txt", "*.jinja"]
 
 
-def load_model(ref: str = "embedded", *, device: str = "auto", dtype: str = "auto") -> LanguageModel:
+def load_model(
+    ref: str = "embedded", *, device: str = "auto", dtype: str = "auto", movable: bool = False
+) -> LanguageModel:
     """Load a masked diffusion language model; weights come from safetensors and no remote code runs.
 
     ref: "embedded" (the model in this repository), a local folder in Hugging Face layout, or a hub id
     such as "GSAI-ML/LLaDA-8B-Instruct". device "auto" takes CUDA where there is one. dtype "auto" is
     bfloat16 on CUDA; on a CPU whichever of float32 and bfloat16 a short timing finds faster.
+    movable: keep the weights plain, to be moved to another device, instead of as a CPU multiplies fastest.
     Raises ValueError in one sentence for anything that can't be loaded.
     """
     target = _device(device)
@@ -47,6 +50,8 @@ def load_model(ref: str = "embedded", *, device: str = "auto", dtype: str = "aut
         raise ValueError(f"model {ref}: {error}") from error
     chosen = DTYPES[dtype] if dtype != "auto" else _auto_dtype(spec, target)
     backbone = _load_weights(folder, ref, family, spec, target, chosen)
+    if not movable:
+        arrange_weights(backbone)
     return LanguageModel(ref=ref, spec=spec, backbone=backbone.eval(), tokenizer=tokenizer)
 
 
@@ -176,7 +181,6 @@ def _load_weights(
             raise ValueError(f"model {ref}: tensor for {name} has shape {got}; config.json asks for {wanted}")
         parameter.requires_grad_(False)
         parameter.data.copy_(value)
-    arrange_weights(backbone)
     return backbone
 
 

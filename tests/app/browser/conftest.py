@@ -45,6 +45,13 @@ def chrome() -> str:
     return found
 
 
+@pytest.fixture
+def any_model() -> None:
+    """For tests that load a model from a folder."""
+    if os.environ.get("APP_SPACE"):
+        pytest.skip("a Space offers the models of its list only")
+
+
 @pytest.fixture(scope="session")
 def address(chrome: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of `python app.py`, or of the server in APP_ADDRESS; its log must hold no traceback."""

@@ -63,7 +63,7 @@ def test_unusable_grid_is_one_sentence(open_page: Open) -> None:
     expect(page.locator("#tune-status")).to_contain_text("error: entropy_threshold is 'often'")
 
 
-def test_model_of_a_folder_answers_after_loading(open_page: Open) -> None:
+def test_model_of_a_folder_answers_after_loading(open_page: Open, any_model: None) -> None:
     page = open_page(calm=True)
     page.get_by_role("tab", name="Models", exact=True).click()
     page.wait_for_selector("#model-status[data-ready]")
