@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.comparison import agreement
 from analysis.trace import Trace
+from analysis.wording import counted
 from app.runs import RunRecord
 
 VERDICTS = {True: "correct", False: "wrong", None: None}
@@ -18,7 +19,7 @@ HELP = {
     "run's. It includes what parallel decoding gains.",
     "vs no cache": "Seconds of the same commit rule without a cache over this run's: what caching alone "
     "gains.",
-    "decisions": "Share of the decoding time that the policy spends on deciding what to recompute.",
+    "decision overhead": "Share of the decoding time that the policy spends on deciding what to recompute.",
     "agreement": "Share of tokens equal to those of the run without a cache, or of the first run where none "
     "is without one, up to the later end-of-text.",
 }
@@ -49,7 +50,7 @@ def about(record: RunRecord, example: bool = False) -> str:
     if not record.traces:
         return ""
     trace = record.traces[0]
-    threads = f", {trace.model['num_threads']} threads" if "num_threads" in trace.model else ""
+    threads = f", {counted(trace.model['num_threads'], 'thread')}" if "num_threads" in trace.model else ""
     parts = [
         "recorded example" if example else "one run each" if len(record.lanes) > 1 else "one run",
         f"{model_text(trace)}{threads}",
@@ -104,7 +105,7 @@ def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) ->
         _number("tokens/s", None if speed is None else f"{speed:.0f}"),
         _number("vs one token a step", _times(gains[0]), "×", action=action),
         _number("vs no cache", _times(gains[1]), "×", action=action),
-        _number("decisions", None if overhead is None else f"{100 * overhead:.1f}", "%"),
+        _number("decision overhead", None if overhead is None else f"{100 * overhead:.1f}", "%"),
     ]
 
 

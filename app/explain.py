@@ -1,10 +1,10 @@
 """Explanations of a run: maps, layers, signals, staleness and projections, each as a plot panel's value."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from analysis.correlation import Detection, detect, drift_pairs
 from analysis.drift import drift
-from analysis.observe import observe
 from analysis.plots import (
     detection_figure,
     layers_figure,
@@ -13,100 +13,88 @@ from analysis.plots import (
     staleness_figure,
     token_map_figure,
 )
+from analysis.plots.detection import SIGNAL_NAMES
 from analysis.probes import StalenessProbe
 from analysis.projection import project
 from analysis.staleness import staleness, summarise_staleness
 from analysis.timeline import timeline
 from analysis.trace import Trace
+from analysis.wording import counted
 from app.cards import about
-from app.figures import MIN_PAIRS, STEP_AXIS, not_watched, observed, plot_value, policy_setting, variant
+from app.figures import (
+    NO_STEP,
+    STEP_AXIS,
+    commits,
+    is_watched,
+    not_watched,
+    observed_value,
+    plot_value,
+    policy_setting,
+    variant,
+)
+from app.observe import observe
 from app.perform import Moment, wait_for_turn
+from app.readings import LAYERS, MAP, SIGNALS, STALENESS, TOKENS, WHATIF
 from app.runs import RunRecord
 from app.turns import Ticket
 from app.workshop import Workshop
 
-SIGNALS = ("max_entropy", "max_doubt", "num_committed", "since_full")
-
-MAP_HOW = (
-    "Every position of the canvas at every step: coloured where its K/V were recomputed, or by how old they "
-    "were; dots are commits, the line parts prompt and generation."
-)
-LAYERS_HOW = (
-    "Mean drift between consecutive steps at each layer, by kind of position: where in the network a cache "
-    "goes stale. The first layer sees no context, so its vectors only move where the token itself changes."
-)
-TOKENS_HOW = (
-    "How far each token's value vectors moved at each step: a row that stays bright belongs to a token "
-    "whose cache would keep going stale, and a bright column to a step that moved everything."
-)
-SIGNALS_HOW = (
-    "Each curve is a signal used as an alarm for the tenth of the steps that drift most: the further up and "
-    "left, the more of them it finds with fewer false alarms; the diamond is τ."
-)
-STALENESS_HOW = (
-    "The cache a policy really had at each step against a full pass over the same canvas; below, the share "
-    "of the masks in play whose most likely token the full pass would have changed."
-)
-WHATIF_HOW = (
-    "A projection, not a run: the recorded entropies and order of commits decide which steps would have been "
-    "full with this τ and k. Another cache would have changed tokens and entropies too; run it to know."
-)
-
 
 def map_panel(record: RunRecord, example: bool = False) -> str:
-    """Which positions were recomputed when, and how old K/V were, one lane at a time."""
-    variants = []
-    for name, show in (("recomputed", "share"), ("age of K/V", "age")):
-        for index, lane in enumerate(record.lanes):
-            if lane.trace is not None and lane.trace.steps:
-                figure = recompute_map_figure(timeline(lane.trace), show)
-                variants.append(variant(figure, f"{lane.label}: {name}", lane=index))
+    """Which positions were recomputed when, and how old K/V were, one lane and one of these at a time."""
+    variants = [
+        variant(recompute_map_figure(timeline(lane.trace), show), lane.label, (), index, view)
+        for view, show in (("recomputed", "share"), ("age of K/V", "age"))
+        for index, lane in enumerate(record.lanes)
+        if lane.trace is not None and lane.trace.steps
+    ]
     prompt = len(record.traces[0].prompt_ids) if record.traces else 0
     links = [STEP_AXIS, {"kind": "positions", "axis": "y", "offset": prompt}]
-    return plot_value("Recompute map", MAP_HOW, about(record, example), 460, variants, links, "no step yet")
+    return plot_value(MAP, about(record, example), 460, variants, links, NO_STEP, record)
 
 
 def layers_panel(record: RunRecord) -> str:
     """Drift by layer, from the observation."""
-    title, trace = "Drift by layer", record.observation
-    if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, LAYERS_HOW, "", 340, empty=not_watched(record))
-    figure = layers_figure(drift(trace))
-    return plot_value(title, LAYERS_HOW, observed(record), 340, [variant(figure)])
+    trace = record.observation
+    if trace is None or not is_watched(record):
+        return not_watched(record, LAYERS, 340)
+    return observed_value(record, LAYERS, 340, layers_figure(drift(trace)))
 
 
 def tokens_panel(record: RunRecord) -> str:
     """Drift of every token at every step, from the observation."""
-    title, trace = "Drift of each token", record.observation
-    if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, TOKENS_HOW, "", 340, empty=not_watched(record))
-    links = [{"kind": "watched", "axis": "x"}, {"kind": "positions", "axis": "y"}]
-    return plot_value(title, TOKENS_HOW, observed(record), 340, [variant(token_map_figure(trace))], links)
+    trace = record.observation
+    if trace is None or not is_watched(record):
+        return not_watched(record, TOKENS, 340)
+    watched = {"kind": "watched", "axis": "x", "offset": 1, "positions": commits(trace)}
+    # Last, so that a point stands for its own position, not for what its step committed.
+    links: list[dict[str, Any]] = [watched, {"kind": "positions", "axis": "y"}]
+    return observed_value(record, TOKENS, 340, token_map_figure(trace), links=links)
 
 
 def signals_panel(record: RunRecord) -> str:
     """How well entropy and its rivals find the steps that drift most, from the observation."""
-    title, trace = "Which signal finds the drift?", record.observation
-    if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, SIGNALS_HOW, "", 380, empty=not_watched(record))
+    trace = record.observation
+    if trace is None or not is_watched(record):
+        return not_watched(record, SIGNALS, 380)
     pairs = drift_pairs([trace])
-    found: list[Detection] = [detect(pairs, signal) for signal in SIGNALS]
+    found: list[Detection] = [detect(pairs, signal) for signal in SIGNAL_NAMES]
     threshold = policy_setting(record, "entropy_threshold")
     figure = detection_figure(found, None if threshold is None else float(threshold))
     best = max(found, key=lambda detection: -1 if detection.area != detection.area else detection.area)
-    headline = [f"n = {found[0].n} steps; area under the curve, {best.signal} the largest: {best.area:.2f}"]
-    return plot_value(title, SIGNALS_HOW, observed(record), 380, [variant(figure, "", headline)])
+    name = SIGNAL_NAMES[best.signal]
+    headline = [f"n = {counted(found[0].n, 'step')}; {name} has the largest area, {best.area:.2f}"]
+    return observed_value(record, SIGNALS, 380, figure, headline)
 
 
 def staleness_panel(record: RunRecord) -> str:
     """How wrong each lane's cache was, where that has been measured."""
-    title = "Staleness"
     variants = [
         variant(staleness_figure(staleness(trace)), record.lanes[index].label, [_stale_text(trace)], index)
         for index, trace in sorted(record.stale.items())
     ]
-    empty = "not measured: it takes a full pass at every step of every run"
-    return plot_value(title, STALENESS_HOW, about(record), 360, variants, [STEP_AXIS], empty)
+    empty = "Not measured yet: it takes a full pass at every step of every run."
+    return plot_value(STALENESS, about(record), 360 if variants else 0, variants, [STEP_AXIS], empty, record)
 
 
 def _stale_text(trace: Trace) -> str:
@@ -114,7 +102,8 @@ def _stale_text(trace: Trace) -> str:
     if not summary.steps:
         return "every step was full: nothing was stale"
     flipped = "not measured" if summary.flipped != summary.flipped else f"{summary.flipped:.1%}"
-    return f"{summary.steps} partial steps: mean distance of V {summary.value:.1e}, choices changed {flipped}"
+    steps = counted(summary.steps, "partial step")
+    return f"{steps}: mean distance of V {summary.value:.1e}, choices changed {flipped}"
 
 
 def whatif_panel(record: RunRecord, threshold: float, recent: int, example: bool = False) -> str:
@@ -125,13 +114,12 @@ def whatif_panel(record: RunRecord, threshold: float, recent: int, example: bool
             continue
         projected = project(lane.trace, threshold, recent)
         line = (
-            f"projected {int(projected.full.sum())} of {len(projected.full)} steps full, "
+            f"projected {int(projected.full.sum())} of {counted(len(projected.full), 'step')} full, "
             f"{projected.recompute_ratio:.1%} of all rows"
         )
         recorded = f"recorded {int(projected.recorded_full.sum())} full, {projected.recorded_ratio:.1%}"
         variants.append(variant(projection_figure(projected), lane.label, [line, recorded], index))
-    of = about(record, example)
-    return plot_value("What if?", WHATIF_HOW, of, 340, variants, [STEP_AXIS], "no step yet")
+    return plot_value(WHATIF, about(record, example), 340, variants, [STEP_AXIS], NO_STEP, record)
 
 
 def measure_staleness(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
@@ -142,10 +130,10 @@ def measure_staleness(workshop: Workshop, record: RunRecord, ticket: Ticket) -> 
     try:
         yield from wait_for_turn(ticket)
         job = record.job
-        model = workshop.model(job.model)
+        content = job.content(workshop.model(job.model))
         for index, lane in enumerate(record.lanes):
-            probe = StalenessProbe(model)
-            for trace in observe(model, job.content(model), job.generation, lane.spec.policy(), [probe]):
+            policy = lane.spec.policy()
+            for trace in observe(workshop, job.model, content, job.generation, policy, [StalenessProbe]):
                 if ticket.is_stopped():
                     break
                 text = f"running: comparing {lane.label} with full passes, step {len(trace.steps)}"

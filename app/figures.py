@@ -13,91 +13,97 @@ from analysis.plots.scatter import coefficient_text
 from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.volatility import volatility
+from analysis.wording import counted
 from app.cards import about, model_text, rule_text
+from app.readings import SCATTER, TIMELINE, VOLATILITY, Reading
 from app.runs import RunRecord
 
 MIN_PAIRS = 3
-STEP_AXIS = {"kind": "step", "axis": "x", "seek": True}
+STEP_AXIS = {"kind": "step", "axis": "x", "offset": 1, "seek": True}
+NO_STEP = "no step yet"
+SOON = "measured in a second pass, without a cache, once the run is decoded"
+NOT_WATCHED = (
+    "Drift was not measured for this run: that takes a second pass over the prompt, without a cache."
+)
 OBSERVED_WITH = {True: "one token a step, no cache", False: "the run's own commit rule, no cache"}
-
-TIMELINE_HOW = (
-    "One bar a step, as tall as the rows it recomputed; below it the largest entropy among the tokens the "
-    "step committed: above τ, the next step of EntropyCache is a full one. Click a bar to go to its step."
-)
-SCATTER_HOW = (
-    "One point a step of a run without a cache over the same prompt: entropy of what the step committed "
-    "against how far the value vectors a cache would keep then moved; its colour is how many tokens it "
-    "committed."
-)
-VOLATILITY_HOW = (
-    "How far a token's value vectors still move in each step after it was unmasked, in a run without a "
-    "cache: EntropyCache recomputes the k newest tokens because these move most. Age 0 is the jump from mask "
-    "to token."
-)
 
 
 def plot_value(
-    title: str,
-    how: str,
+    reading: Reading,
     about: str,
     height: int,
     variants: Sequence[dict[str, Any]] = (),
     links: Sequence[dict[str, Any]] = (),
     empty: str = "",
+    record: RunRecord | None = None,
+    action: str = "",
 ) -> str:
     """A plot panel's value as JSON text. variants: from `variant`, one on show at a time.
 
-    links: what a point stands for, each {"kind": "step" (of the run), "watched" (a step of the observation)
-    or "positions" (of the generation)} with its place: "axis" x or y less "offset", or its index in the
-    customdata, "custom". "positions" lists what each step committed; "seek": a click goes to the step.
+    links: what a point stands for, each {"kind": "step" (of the run), "watched" (a step of the observation),
+    "positions" (of the generation) or "age" (steps since a commit)} with its place: "axis" x or y less
+    "offset", or its index in the customdata, "custom". "positions" lists what each step committed; "seek":
+    a click goes to the step. empty: what to say where there are no variants; action: the name of a button
+    there. record: the run the figure is of, so that the page can tell when a newer one is on show.
     """
     value = {
-        "title": title,
-        "how": how,
+        "title": reading.title,
+        "how": reading.how,
+        "terms": reading.terms,
         "about": about,
         "height": height,
         "variants": list(variants),
         "links": list(links),
         "empty": empty,
+        "action": action,
+        "order": None if record is None else record.order,
     }
     return json.dumps(value, cls=PlotlyJSONEncoder)
 
 
 def variant(
-    figure: go.Figure, label: str = "", headline: Sequence[str] = (), lane: int | None = None
+    figure: go.Figure,
+    label: str = "",
+    headline: Sequence[str] = (),
+    lane: int | None = None,
+    view: str = "",
+    steps: int | None = None,
 ) -> dict[str, Any]:
-    """A figure of a plot panel, its name among the others, what it comes down to, the lane it is of."""
+    """A figure of a plot panel, its name among the others, what it comes down to, the lane it is of.
+
+    view: what of the lane it shows, where there is more than one such; steps: how many of the lane's steps
+    are in it.
+    """
     content = figure.to_plotly_json()
     content["layout"].pop("template", None)
-    return {"label": label, "headline": list(headline), "lane": lane, "figure": content}
+    parts = {"label": label, "headline": list(headline), "lane": lane, "view": view, "steps": steps}
+    return {**parts, "figure": content}
 
 
 def timeline_panel(record: RunRecord, example: bool = False) -> str:
     """Rows recomputed and entropy of every step, one lane at a time."""
     variants = [
-        variant(_timeline(lane.trace), lane.label, [_triggers(lane.trace)], index)
+        variant(
+            _timeline(lane.trace), lane.label, [_triggers(lane.trace)], index, steps=len(lane.trace.steps)
+        )
         for index, lane in enumerate(record.lanes)
         if lane.trace is not None and lane.trace.steps
     ]
-    return plot_value(
-        "Recompute timeline", TIMELINE_HOW, about(record, example), 300, variants, [STEP_AXIS], "no step yet"
-    )
+    return plot_value(TIMELINE, about(record, example), 300, variants, [STEP_AXIS], NO_STEP, record)
 
 
 def _timeline(trace: Trace) -> go.Figure:
     figure = timeline_figure(timeline(trace))
     figure.update_traces(width=0.85, selector={"type": "bar"})
     # Steps keep their place while the first of them come in.
-    figure.update_xaxes(range=[-0.6, max(len(trace.steps), 12) - 0.4])
+    figure.update_xaxes(range=[0.4, max(len(trace.steps), 12) + 0.6])
     return figure
 
 
 def _triggers(trace: Trace) -> str:
-    totals = trace.totals
-    ratio = totals["recompute_ratio"] or 0
-    return (
-        f"{totals['full_steps']} of {totals['steps']} steps full, {100 * ratio:.1f} % of all rows recomputed"
-    )
+    ratio = 100 * (trace.totals["recompute_ratio"] or 0)
+    steps = counted(len(trace.steps), "step")
+    return f"{trace.totals['full_steps']} of {steps} full, {ratio:.1f} % of all rows recomputed"
 
 
 def observed(record: RunRecord) -> str:
@@ -106,52 +112,74 @@ def observed(record: RunRecord) -> str:
     if trace is None:
         return ""
     one = trace.num_committed.max(initial=0) <= 1
+    steps = counted(len(trace.steps), "step")
     return (
-        f"Not of the run above: a run of its own, {OBSERVED_WITH[bool(one)]} · {len(trace.steps)} steps · "
-        f"{model_text(trace)} · "
-        f"prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens · {rule_text(trace)}"
+        f"Not of the run above: a run of its own, {OBSERVED_WITH[bool(one)]} · {steps} · "
+        f"{model_text(trace)} · prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens · "
+        f"{rule_text(trace)}"
     )
 
 
-def not_watched(record: RunRecord) -> str:
-    """Why there is no observation, or not enough of one yet."""
-    running = any(lane.state in ("waiting", "running") for lane in record.lanes)
-    if record.job.observe == "off":
-        return "drift is not watched in this run"
-    return "watched once the run is done" if running else "too little was watched before the stop"
+def is_watched(record: RunRecord) -> bool:
+    """Whether there is enough of an observation to draw."""
+    return record.observation is not None and len(record.observation.steps) > MIN_PAIRS
+
+
+def not_watched(record: RunRecord, reading: Reading, height: int) -> str:
+    """The panel of a figure of the observation while there is none, or too little of it."""
+    if any(lane.state in ("waiting", "running") for lane in record.lanes):
+        return plot_value(reading, "", height, empty=SOON, record=record)
+    return plot_value(reading, "", 0, empty=NOT_WATCHED, record=record, action="measure drift")
+
+
+def observed_value(
+    record: RunRecord,
+    reading: Reading,
+    height: int,
+    figure: go.Figure,
+    headline: Sequence[str] = (),
+    links: Sequence[dict[str, Any]] = (),
+) -> str:
+    """The panel of a figure of the observation."""
+    drawn = [variant(figure, "", headline)]
+    return plot_value(reading, observed(record), height, drawn, links, record=record)
 
 
 def scatter_panel(record: RunRecord) -> str:
     """Entropy against drift from the observation, Spearman plain and given the number committed."""
-    title, trace = "Entropy against drift", record.observation
-    if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, SCATTER_HOW, "", 340, empty=not_watched(record))
+    trace = record.observation
+    if trace is None or not is_watched(record):
+        return not_watched(record, SCATTER, 340)
     pairs = drift_pairs([trace])
     ranked = correlate(pairs, ["max_entropy"])
     headline = [coefficient_text("Spearman", ranked.plain["max_entropy"])]
     if ranked.count_varies:
         headline.append(coefficient_text("given the number committed", ranked.partial["max_entropy"]))
     else:
-        headline.append("every step committed as many, so that number explains nothing here")
+        each = counted(int(trace.num_committed.max(initial=0)), "token")
+        headline.append(f"every step commits {each}, so the number committed plays no part")
     figure = scatter_figure(pairs, ranked, threshold=_threshold(record))
-    links = [{"kind": "watched", "custom": 0, "positions": [list(step.committed) for step in trace.steps]}]
-    return plot_value(title, SCATTER_HOW, observed(record), 340, [variant(figure, "", headline)], links)
+    links = [{"kind": "watched", "custom": 0, "offset": 1, "positions": commits(trace)}]
+    return observed_value(record, SCATTER, 340, figure, headline, links)
+
+
+def commits(trace: Trace) -> list[list[int]]:
+    """The positions that each step committed."""
+    return [list(step.committed) for step in trace.steps]
 
 
 def volatility_panel(record: RunRecord) -> str:
     """Drift of a token by its age from the observation, k marked where a lane has one."""
-    title, trace = "Volatility after unmasking", record.observation
-    if trace is None or len(trace.steps) <= MIN_PAIRS:
-        return plot_value(title, VOLATILITY_HOW, "", 340, empty=not_watched(record))
+    trace = record.observation
+    if trace is None or not is_watched(record):
+        return not_watched(record, VOLATILITY, 340)
     measured = volatility([trace])
     recent = policy_setting(record, "recent")
     k = None if recent is None else int(recent)
-    settled = measured.settled_age
-    headline = [
-        "no plateau within this run" if settled is None else f"settles after {settled} steps",
-    ]
+    age = measured.settled_age
+    settled = "no plateau within this run" if age is None else f"settles after {counted(age, 'step')}"
     figure = volatility_figure(measured, k, float(trace.num_committed.mean()))
-    return plot_value(title, VOLATILITY_HOW, observed(record), 340, [variant(figure, "", headline)])
+    return observed_value(record, VOLATILITY, 340, figure, [settled], [{"kind": "age", "axis": "x"}])
 
 
 def _threshold(record: RunRecord) -> float | None:

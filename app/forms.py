@@ -4,12 +4,13 @@ import json
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, asdict, fields
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from analysis.settings import parse_value
-from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig
+from core import POLICIES, UNMASK_RULES, GenerationConfig
 from core.config import EOS_RULES, WINDOWS
+from core.policies import describe as describe_policy
 from core.policies.entropy_cache import SCOPES
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -67,10 +68,10 @@ def symbol(meaning: str) -> str:
 
 
 def policy_spec() -> dict[str, Any]:
-    """Every registered policy with its one-line description and fields."""
+    """Every registered policy with its description, part by part, and its fields."""
     return {
         "policies": {
-            name: {"about": _first_line(policy), "fields": form_fields(policy.Config)}
+            name: {"about": asdict(describe_policy(policy)), "fields": form_fields(policy.Config)}
             for name, policy in POLICIES.items()
         }
     }
@@ -135,10 +136,6 @@ def describe(policy: str, config: Mapping[str, Any]) -> str:
         elif name in usual and entered(value) != usual[name]:
             parts.append(f"{name.replace('_', ' ')} {entered(value)}")
     return " · ".join(parts)
-
-
-def _first_line(policy: type[CachePolicy]) -> str:
-    return (policy.__doc__ or "").strip().splitlines()[0] if policy.__doc__ else ""
 
 
 def _default(field: "Field[Any]") -> Any:

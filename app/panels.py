@@ -14,8 +14,11 @@ import gradio as gr
 import plotly
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
-RUN_SCRIPTS = ("scope", "lanes", "strips", "player", "grid", "cards", "links", "plots")
-PAGE_SCRIPTS = ("corner", "history", "forms")
+RUN_SCRIPTS = (
+    *("scope", "lanes", "strips", "player", "cells", "grid", "cards"),
+    *("links", "looks", "pictures", "plots"),
+)
+PAGE_SCRIPTS = ("corner", "history", "status", "forms")
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 

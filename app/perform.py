@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.observe import observe, observe_no_cache
+from analysis.trace import Trace
+from analysis.wording import counted
+from app.observe import observe, observe_no_cache
 from app.runs import RunRecord
 from app.turns import Ticket
 from app.workshop import Workshop
-from core import LanguageModel
 
 WAIT_SECONDS = 0.5
 
@@ -42,7 +43,7 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
             if not workshop.shelf.holds(record.job.model):
                 yield Moment("running", f"running: loading the model {record.job.model}")
             yield from _lanes(workshop, record, ticket)
-            yield from _observation(workshop.model(record.job.model), record, ticket)
+            yield from _observation(workshop, record, ticket)
     finally:
         ticket.leave()
     # Drawing the whole run takes a while; whoever is next need not wait for it.
@@ -68,7 +69,7 @@ def _lanes(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Mo
         which = f" ({index + 1} of {len(record.lanes)})" if len(record.lanes) > 1 else ""
         text = f"running: {lane.label}{which}"
         lane.state = "running"
-        for trace in observe(model, job.content(model), job.generation, lane.spec.policy()):
+        for trace in observe(workshop, job.model, job.content(model), job.generation, lane.spec.policy()):
             lane.trace = trace
             tokens = f"{int(trace.num_committed.sum())} of {trace.gen_length} tokens"
             text = f"running: {lane.label}{which}, step {len(trace.steps)}, {tokens}"
@@ -81,18 +82,23 @@ def _lanes(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Mo
         yield Moment("running", text, grid=True, figures=True, flush=True)
 
 
-def _observation(model: LanguageModel, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
+def _observation(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job = record.job
     if job.observe == "off" or ticket.is_stopped():
         return
     one = job.observe == "one"
-    rule = "one token a step" if one else "the run's own rule"
-    for trace in observe_no_cache(model, job.content(model), job.generation, one_token=one):
+    content = job.content(workshop.model(job.model))
+    for trace in observe_no_cache(workshop, job.model, content, job.generation, one_token=one):
         record.observation = trace
-        text = f"running: watching drift without a cache ({rule}), step {len(trace.steps)}"
-        yield Moment("running", text, observation=True)
+        yield Moment("running", drift_text(trace), observation=True)
         if ticket.is_stopped():
             return
+
+
+def drift_text(observation: Trace) -> str:
+    """The status line while drift is measured."""
+    done = int(observation.num_committed.sum())
+    return f"running: decoded; measuring drift, {done} of {observation.gen_length} tokens"
 
 
 def _end(record: RunRecord, ticket: Ticket) -> Moment:
@@ -100,10 +106,10 @@ def _end(record: RunRecord, ticket: Ticket) -> Moment:
     steps = sum(len(trace.steps) for trace in kept)
     if ticket.is_stopped():
         tokens = sum(int(trace.num_committed.sum()) for trace in kept)
-        text = f"stopped: {tokens} tokens decoded in {steps} steps are kept"
+        text = f"stopped: {counted(tokens, 'token')} decoded in {counted(steps, 'step')}, all kept"
         text = text if kept else "stopped: left the line"
         return Moment("stopped", text, grid=True, figures=True, observation=True, last=True)
     seconds = sum(float(trace.totals["seconds"] or 0) for trace in kept)
     full = sum(int(trace.totals["full_steps"] or 0) for trace in kept)
-    text = f"done: {steps} steps, {full} of them full, in {seconds:.2f} s"
+    text = f"done: {counted(steps, 'step')}, {full} of them full, in {seconds:.2f} s"
     return Moment("done", text, grid=True, figures=True, observation=True, last=True)

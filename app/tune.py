@@ -18,21 +18,13 @@ from analysis.tuning import Goal, Search, Tuning
 from app.figures import plot_value, variant
 from app.forms import entered
 from app.problems import Problems
+from app.readings import FRONT, TUNE_MAP
 from app.workshop import Workshop
 from core import GenerationConfig, LanguageModel
 
 MAX_PROMPTS, MAX_SETTINGS = 64, 48
 WAIT_SECONDS = 0.5
 TAU, K = "entropy_threshold", "recent"
-
-MAP_HOW = (
-    "Left, what each τ and k costs as a share of decoding without a cache; right, how much of what is to be "
-    "kept it loses; settings given up early stand on fewer prompts, which the pointer tells."
-)
-FRONT_HOW = (
-    "One point a setting: further left is cheaper, further down loses less; the line joins those that no "
-    "other beats in both, and what lies above the dashed budget loses too much."
-)
 
 
 @dataclass(frozen=True)
@@ -91,7 +83,7 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     model = workshop.model(job.model)
     search = Search(job.settings, len(job.prompts), job.goal, model.spec.eos_token_ids)
     try:
-        for outcome in search.run(InTurn(workshop, model, job, visitor)):
+        for outcome in search.run(InTurn(workshop, job, visitor)):
             done = f"{len(search.outcomes)} runs measured, at most {search.result().full_grid}"
             yield f"running: {done}; now {outcome.setting}", search.result()
     except StoppedError:
@@ -104,8 +96,8 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
 class InTurn:
     """Measures one unit after the other (an Executor), each with a place in the line of its own."""
 
-    def __init__(self, workshop: Workshop, model: LanguageModel, job: TuneJob, visitor: str) -> None:
-        self._workshop, self._model, self._job, self._visitor = workshop, model, job, visitor
+    def __init__(self, workshop: Workshop, job: TuneJob, visitor: str) -> None:
+        self._workshop, self._job, self._visitor = workshop, job, visitor
         self._warm = False
 
     def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
@@ -122,15 +114,23 @@ class InTurn:
                 pass
             if ticket.is_stopped():
                 raise StoppedError
-            if not self._warm:
-                warm_up(self._model, job.prompts, job.base, [unit.setting])
-                self._warm = True
-            outcome = measure(self._model, job.prompts, job.base, unit)
+            arguments = (job.prompts, job.base, unit, self._warm)
+            [outcome] = self._workshop.lender.run(measured, job.model, *arguments)
+            self._warm = True
             if ticket.is_stopped():
                 raise StoppedError
             return outcome
         finally:
             ticket.leave()
+
+
+def measured(
+    model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig, unit: Unit, warm: bool
+) -> Iterator[Outcome]:
+    """One unit's outcome, after a run that is not measured where the model isn't warm."""
+    if not warm:
+        warm_up(model, prompts, base, [unit.setting])
+    yield measure(model, prompts, base, unit)
 
 
 def _verdict(result: Tuning) -> str:
@@ -158,15 +158,13 @@ def map_value(job: TuneJob, result: Tuning) -> str:
     plane = all(len({c.setting.config.get(name) for c in result.candidates}) > 1 for name in (TAU, K))
     variants = [variant(sweep_map_figure(surface(result.candidates), job.goal.keep))] if plane else []
     empty = "a map needs two values of τ and two of k that were measured"
-    return plot_value("τ × k", MAP_HOW, tuning_about(job), 340, variants, empty=empty)
+    return plot_value(TUNE_MAP, tuning_about(job), 340, variants, empty=empty)
 
 
 def front_value(job: TuneJob, result: Tuning) -> str:
     """Cost against loss, as a plot panel's value."""
     variants = [variant(pareto_figure(result))] if result.candidates else []
-    return plot_value(
-        "Pareto front", FRONT_HOW, tuning_about(job), 340, variants, empty="nothing measured yet"
-    )
+    return plot_value(FRONT, tuning_about(job), 340, variants, empty="nothing measured yet")
 
 
 def table_of(result: Tuning) -> pd.DataFrame:

@@ -8,6 +8,13 @@ import plotly.graph_objects as go
 from analysis.correlation import Detection
 from analysis.plots.theme import SERIES, apply_theme, empty_figure, look
 
+SIGNAL_NAMES = {
+    "max_entropy": "largest entropy",
+    "max_doubt": "largest doubt",
+    "num_committed": "tokens committed",
+    "since_full": "steps since the last full one",
+}
+
 
 def detection_figure(
     detections: Sequence[Detection], threshold: float | None = None, dark: bool = False
@@ -26,7 +33,7 @@ def detection_figure(
             customdata=detection.threshold,
             mode="lines",
             line={"color": colour},
-            name=f"{detection.signal} ({detection.area:.2f})",
+            name=f"{SIGNAL_NAMES.get(detection.signal, detection.signal)} ({detection.area:.2f})",
             hovertemplate="above %{customdata:.3f}: finds %{y:.0%}, false alarms %{x:.0%}",
         )
     figure.add_scatter(

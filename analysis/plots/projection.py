@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.plots.theme import apply_theme, empty_figure, look
+from analysis.plots.theme import apply_theme, empty_figure, look, step_numbers
 from analysis.projection import Projection
 
 TITLE = "Projected recomputes along the recorded path"
@@ -17,7 +17,7 @@ def projection_figure(projection: Projection, dark: bool = False) -> go.Figure:
         return empty_figure(TITLE, "no step yet", dark)
     colours = look(dark)
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.55, 0.45])
-    steps, rows = np.arange(len(projection.full)), projection.rows
+    steps, rows = step_numbers(len(projection.full)), projection.rows
     for name, wanted, colour in (("full", True, colours.full), ("partial", False, colours.partial)):
         kept = projection.full == wanted
         figure.add_bar(

@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.plots.theme import apply_theme, empty_figure, look
+from analysis.plots.theme import apply_theme, empty_figure, look, step_numbers
 from analysis.timeline import Timeline
 
 TITLES = {"share": "Recomputed positions", "age": "Steps since a position was recomputed"}
@@ -23,6 +23,7 @@ def recompute_map_figure(timeline: Timeline, show: str = "share", dark: bool = F
     figure = go.Figure(
         go.Heatmap(
             z=values.T,
+            x=step_numbers(len(values)),
             colorscale=[[0, colours.background], [1, colours.partial]] if show == "share" else "Cividis",
             zmin=0,
             zmax=1 if show == "share" else None,
@@ -33,7 +34,7 @@ def recompute_map_figure(timeline: Timeline, show: str = "share", dark: bool = F
     )
     decoded = np.flatnonzero(timeline.decoded_at >= 0)
     figure.add_scatter(
-        x=timeline.decoded_at[decoded],
+        x=step_numbers(timeline.decoded_at[decoded]),
         y=decoded + timeline.prompt_length,
         mode="markers",
         marker={"color": colours.full, "size": 4},

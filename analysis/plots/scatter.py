@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.correlation import SIGNALS, Correlation, DriftPairs
-from analysis.plots.theme import apply_theme, empty_figure, look
+from analysis.plots.theme import BLUE, apply_theme, empty_figure, look, step_numbers
 from analysis.ranks import RankCorrelation
 
 TITLE = "Entropy and the drift that follows"
@@ -42,14 +42,16 @@ def scatter_figure(
             y=_positive(pairs.drift),
             mode="markers",
             marker={
-                "color": committed,
+                "color": committed if correlation.count_varies else BLUE,
                 "colorscale": "Cividis",
                 "size": 7,
                 "opacity": 0.8,
                 "showscale": correlation.count_varies,
                 "colorbar": {"title": {"text": "committed"}, "thickness": 12},
             },
-            customdata=list(zip(pairs.step.tolist(), committed.tolist(), pairs.prompt.tolist(), strict=True)),
+            customdata=list(
+                zip(step_numbers(pairs.step).tolist(), committed.tolist(), pairs.prompt.tolist(), strict=True)
+            ),
             hovertemplate="step %{customdata[0]}: %{x:.3f}, drift %{y:.2e}"
             "<br>%{customdata[1]:.0f} committed, prompt %{customdata[2]}<extra></extra>",
         )
@@ -78,5 +80,12 @@ def _mark(figure: go.Figure, threshold: float, logarithmic: bool, colour: str) -
     # On a log axis a line stands at its value, but a text at the logarithm of its value.
     at = float(np.log10(threshold)) if logarithmic else threshold
     figure.add_annotation(
-        text=f"τ = {threshold:g}", x=at, y=1, yref="paper", xanchor="left", yanchor="top", showarrow=False
+        text=f"τ = {threshold:g}",
+        x=at,
+        y=1,
+        yref="paper",
+        xanchor="left",
+        yanchor="top",
+        showarrow=False,
+        xshift=4,
     )

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.plots.theme import BLUE, GREEN, ORANGE, apply_theme, empty_figure, look
+from analysis.plots.theme import BLUE, GREEN, ORANGE, apply_theme, empty_figure, look, step_numbers
 from analysis.staleness import Staleness
 
 TITLE = "Staleness of the cache against a full pass"
@@ -22,7 +22,7 @@ def staleness_figure(staleness: Staleness, dark: bool = False) -> go.Figure:
     )
     for name, values, colour in curves:
         figure.add_scatter(
-            x=staleness.step,
+            x=step_numbers(staleness.step),
             y=np.where(values > 0, values, np.nan),
             mode="lines+markers",
             name=name,
@@ -32,7 +32,7 @@ def staleness_figure(staleness: Staleness, dark: bool = False) -> go.Figure:
             col=1,
         )
     figure.add_bar(
-        x=staleness.step,
+        x=step_numbers(staleness.step),
         y=staleness.flipped,
         name="choices changed",
         marker_color=look(dark).warning,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import plotly.graph_objects as go
 
 # Okabe and Ito's palette: told apart with every common kind of colour vision.
@@ -31,6 +32,11 @@ DARK = Look("#111827", "#e5e7eb", "#374151", ORANGE, BLUE, YELLOW, "Cividis")
 def look(dark: bool) -> Look:
     """The colours of the light or the dark figure."""
     return DARK if dark else LIGHT
+
+
+def step_numbers(steps: int | np.ndarray) -> np.ndarray:
+    """Steps as figures name them, from 1 on, of a count or of a trace's own indices, which begin at 0."""
+    return (np.arange(steps) if isinstance(steps, int) else np.asarray(steps)) + 1
 
 
 def translucent(colour: str, opacity: float) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.plots.theme import apply_theme, empty_figure, look
+from analysis.plots.theme import apply_theme, empty_figure, look, step_numbers
 from analysis.timeline import Timeline
 
 TITLE = "Recomputed rows and entropy by step"
@@ -16,7 +16,7 @@ def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
         return empty_figure(TITLE, "no step yet", dark)
     colours = look(dark)
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.6, 0.4])
-    steps = np.arange(len(timeline.full))
+    steps = step_numbers(len(timeline.full))
     for name, wanted, colour in (("full", True, colours.full), ("partial", False, colours.partial)):
         kept = timeline.full == wanted
         figure.add_bar(
@@ -51,7 +51,7 @@ def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
             col=1,
         )
     for start in timeline.block_starts[1:]:
-        figure.add_vline(x=start - 0.5, line={"color": colours.faint, "dash": "dot"})
+        figure.add_vline(x=start + 0.5, line={"color": colours.faint, "dash": "dot"})
     apply_theme(figure, TITLE, "", "rows recomputed", dark, height=380)
     figure.update_layout(barmode="overlay", bargap=0.15)
     figure.update_yaxes(title_text="nats", rangemode="tozero", row=2, col=1)

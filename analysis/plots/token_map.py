@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.drift import token_drift
-from analysis.plots.theme import apply_theme, empty_figure, look
+from analysis.plots.theme import apply_theme, empty_figure, look, step_numbers
 from analysis.trace import Trace
 
 TITLE = "Drift of each token at each step"
@@ -24,6 +24,7 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=logs.T,
+            x=step_numbers(len(logs)),
             customdata=values.T,
             colorscale="Cividis",
             colorbar={"title": {"text": "drift"}, "thickness": 12, "tickprefix": "10^"},
@@ -32,7 +33,7 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
     )
     decoded = np.flatnonzero(trace.decoded_at >= 0)
     figure.add_scatter(
-        x=trace.decoded_at[decoded],
+        x=step_numbers(trace.decoded_at[decoded]),
         y=decoded,
         mode="markers",
         marker={"color": colours.full, "size": 4},

@@ -51,6 +51,7 @@ def volatility_figure(
             x=min(recent / pace, float(volatility.ages[-1])),
             line={"color": colours.warning, "dash": "dash"},
             annotation_text=f"k = {recent}",
+            annotation_xshift=4,
         )
     if volatility.settled_age is not None:
         figure.add_vline(
@@ -58,6 +59,7 @@ def volatility_figure(
             line={"color": colours.ink, "dash": "dot"},
             annotation_text=f"plateau from {volatility.settled_age}",
             annotation_position="bottom right",
+            annotation_xshift=4,
         )
     apply_theme(figure, TITLE, "steps since unmasking", "drift", dark)
     figure.update_yaxes(type="log", exponentformat="power")

@@ -12,6 +12,7 @@ from app.problems import Problems
 from core import POLICIES, GenerationConfig
 
 DEFAULT_POLICY = "entropy"
+READY = "ready: press Run, or Ctrl+Enter, to decode live"
 # A handler that only fills in a form: no place in the line, no overlay, no endpoint.
 AT_ONCE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
@@ -35,10 +36,11 @@ class Controls:
             value = policy_value(DEFAULT_POLICY)
             self.settings = panel("policy", value, elem_id="policy-settings", spec=spec)
         self.lanes = panel("lanes", [], elem_id="lanes", spec=spec)
-        with gr.Row(elem_id="buttons"):
-            self.run = gr.Button("Run", variant="primary", elem_id="run", min_width=80)
-            self.stop = gr.Button("Stop", elem_id="stop", min_width=80)
-        self.status = panel("status", {"text": "ready: press Run to decode live"}, elem_id="status")
+        with gr.Column(elem_id="go"):
+            with gr.Row(elem_id="buttons"):
+                self.run = gr.Button("Run", variant="primary", elem_id="run", min_width=80)
+                self.stop = gr.Button("Stop", elem_id="stop", min_width=80)
+            self.status = panel("status", {"text": READY}, elem_id="status")
         with gr.Accordion("Generation settings", open=False, elem_id="generation-fold"):
             entries = defaults(GenerationConfig)
             self.generation = panel("settings", entries, elem_id="generation", spec=generation_spec())

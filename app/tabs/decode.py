@@ -1,18 +1,19 @@
 """The decode tab: a prompt and policies in, tokens as they appear, figures and explanations of the run."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from app.cards import cards
+from app.drift import measure_drift
 from app.examples import recorded_example
 from app.explain import measure_staleness, staleness_panel, whatif_panel
 from app.figures import timeline_panel
 from app.forms import entered
-from app.job import Job
+from app.job import OBSERVE, Job
 from app.panels import panel
 from app.perform import Moment, perform
 from app.runs import RunRecord
@@ -72,14 +73,19 @@ class DecodeTab:
         inputs = [*forms, explain.observe, self.model]
         self.keep.wire(page, controls, self.parts, inputs)
         outputs = [*self.parts.all(), self.keep.history]
-        controls.run.click(self._run, inputs, outputs, **OWN_LINE)
+        # The page itself holds back a press that comes while a run goes on, and says so.
+        pressed = {**OWN_LINE, "trigger_mode": "multiple"}
+        controls.run.click(self._run, inputs, outputs, **pressed)
         controls.stop.click(self._stop, None, None, **AT_ONCE)
-        speeds = partial(self._measure, measure_speeds, self.cards, cards_value)
+        speeds = partial(self._measure, measure_speeds, {self.cards: cards_value})
         self.cards.click(_generator(speeds), self.run_id, [controls.status, self.cards], **OWN_LINE)
-        stale = partial(self._measure, measure_staleness, explain.staleness, staleness_panel)
+        stale = partial(self._measure, measure_staleness, {explain.staleness: staleness_panel})
         explain.measure_staleness.click(
             _generator(stale), self.run_id, [controls.status, explain.staleness], **OWN_LINE
         )
+        watched = explain.watched()
+        for figure in watched:
+            figure.click(self._drift, [self.run_id, explain.observe], [controls.status, *watched], **OWN_LINE)
         projected = [explain.tau, explain.k]
         latest = {"trigger_mode": "always_last", **AT_ONCE}
         for slider in projected:
@@ -87,7 +93,7 @@ class DecodeTab:
         chosen = explain.run_projected.click(
             _projected_policy, projected, [controls.policy, controls.settings], **AT_ONCE
         )
-        chosen.then(self._run, inputs, outputs, **OWN_LINE)
+        chosen.then(self._run, inputs, outputs, **pressed)
 
     def _stop(self, request: gr.Request) -> None:
         self.workshop.turns.stop(visitor_of(request))
@@ -123,9 +129,13 @@ class DecodeTab:
             yield {self.parts.status: status(f"error: {one_prompt(error)}")}
 
     def _measure(
-        self, measure: Measure, part: Any, draw: Callable[[RunRecord], str], run_id: str, request: gr.Request
+        self,
+        measure: Measure,
+        parts: Mapping[Any, Callable[[RunRecord], Any]],
+        run_id: str,
+        request: gr.Request,
     ) -> Iterator[Updates]:
-        """Measure something more of a run that is kept, then draw the part that shows it."""
+        """Measure something more of a run that is kept, then draw the parts that show it."""
         visitor = visitor_of(request)
         record = self.workshop.runs.find(visitor, run_id)
         if record is None:
@@ -133,10 +143,14 @@ class DecodeTab:
             return
         try:
             for moment in measure(self.workshop, record, self.workshop.turns.join(visitor)):
-                drawn = {part: draw(record)} if moment.last else {}
+                drawn = {part: draw(record) for part, draw in parts.items()} if moment.last else {}
                 yield {self.parts.status: status(moment.text), **drawn}
         except ValueError as error:
             yield {self.parts.status: status(f"error: {one_prompt(error)}")}
+
+    def _drift(self, run_id: str, observe: str, request: gr.Request) -> Iterator[Updates]:
+        measure = partial(measure_drift, one_token=OBSERVE.get(observe) != "own")
+        yield from self._measure(measure, self.explain.watched(), run_id, request)
 
     def _project(self, run_id: str, tau: float, k: float, request: gr.Request) -> str:
         record = self.workshop.runs.find(visitor_of(request), run_id)

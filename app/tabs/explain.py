@@ -26,7 +26,7 @@ class Explanations:
     """The tabs, built into the current context with an example in them."""
 
     def __init__(self, example: RunRecord) -> None:
-        with gr.Tabs(elem_id="explain"):
+        with gr.Tabs(elem_id="explain", overflow_behavior="wrap"):
             with gr.Tab("Entropy and drift"):
                 self._drift(example)
             with gr.Tab("What if?", elem_id="tab-whatif"):
@@ -50,7 +50,7 @@ class Explanations:
         self.observe = gr.Radio(
             list(OBSERVE),
             value=next(iter(OBSERVE)),
-            label="These two figures watch the prompt decoded once more, without a cache, committing",
+            label="Drift is measured in a second pass over the prompt, without a cache, committing",
             elem_id="observe",
         )
         with gr.Row(elem_classes="es-pair"):
@@ -69,6 +69,16 @@ class Explanations:
         self.whatif = panel(
             "plot", whatif_panel(example, DEFAULT_TAU, DEFAULT_K, example=True), elem_id="whatif"
         )
+
+    def watched(self) -> dict[Any, Callable[[RunRecord], Any]]:
+        """The figures of the pass without a cache, and how they are drawn."""
+        return {
+            self.scatter: scatter_panel,
+            self.volatility: volatility_panel,
+            self.layers: layers_panel,
+            self.tokens: tokens_panel,
+            self.signals: signals_panel,
+        }
 
     def afterwards(self) -> dict[Any, Callable[[RunRecord], Any]]:
         """What is drawn once a run is over, and how."""

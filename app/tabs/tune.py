@@ -13,12 +13,11 @@ from app.forms import parse_json, read_all
 from app.pacing import PLOTS_HZ, Pace
 from app.panels import panel
 from app.problems import Problems
+from app.readings import FRONT, TUNE_MAP
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE, Controls, policy_value
 from app.tabs.decode import OWN_LINE, one_prompt
 from app.tune import (
-    FRONT_HOW,
-    MAP_HOW,
     TuneJob,
     best_json,
     front_value,
@@ -57,9 +56,9 @@ class TuneTab:
                 self.status = panel("status", {"text": "ready: press Tune to search"}, elem_id="tune-status")
                 use = gr.Button("Use the best setting", elem_id="tune-use")
             with gr.Column(scale=1, min_width=320):
-                empty = plot_value("τ × k", MAP_HOW, "", 340, empty=NOTHING)
+                empty = plot_value(TUNE_MAP, "", 340, empty=NOTHING)
                 self.map = panel("plot", empty, elem_id="tune-map")
-                empty = plot_value("Pareto front", FRONT_HOW, "", 340, empty=NOTHING)
+                empty = plot_value(FRONT, "", 340, empty=NOTHING)
                 self.front = panel("plot", empty, elem_id="tune-front")
                 self.table = gr.Dataframe(label="Settings", interactive=False, elem_id="tune-table")
         self.best = gr.State("")

@@ -1,7 +1,7 @@
 /* Cards: the figures of each run, what they are of, and a way to measure what is not measured yet. */
 (() => {
   "use strict";
-  const { h, emit, panels, LETTERS } = window.Scope;
+  const { h, panels, LETTERS } = window.Scope;
 
   function number(entry, trigger) {
     const value = h("dd", { class: entry.value === null ? "es-number none" : "es-number" });
@@ -41,19 +41,6 @@
         const first = value.lanes[0] ? value.lanes[0].numbers : [];
         words.replaceChildren(...first.flatMap((entry) => [h("dt", {}, entry.label), h("dd", {}, entry.help)]));
         if (focused) list.querySelector(`[data-action="${focused}"]`)?.focus();
-        drawn();
-      },
-    };
-  };
-
-  panels.status = (root, { drawn, block }) => {
-    const line = h("p", { class: "es-status", role: "status", "aria-live": "polite" });
-    root.append(line);
-    return {
-      update({ text }) {
-        line.textContent = text;
-        block.dataset.state = text.split(/[: ]/, 1)[0];
-        emit("status", { text });
         drawn();
       },
     };

@@ -3,6 +3,10 @@
   "use strict";
   const { h, on, panels, LETTERS } = window.Scope;
 
+  const PARTS = { decides: "decides by", recomputes: "recomputes", cost: "deciding costs", source: "source", differs: "differs from it" };
+  const SYMBOLS = "L positions of prompt and generation, N layers, G generated tokens, b block length, V vocabulary, d width, H heads of D.";
+  let unfolded = window.matchMedia("(min-width: 861px) and (min-height: 1080px)").matches;
+
   let serial = 0;
 
   /** One input a field. A number stays text: `inf` and `none` are values too, and the server judges. */
@@ -31,19 +35,38 @@
   }
 
   /** Inputs for `fields`, calling changed(name, value); the first ones at hand, the rest folded away. */
-  function fieldset(fields, values, changed) {
+  function inputs(fields, values, changed) {
     const make = (field) => control(field, values[field.name] ?? field.default, (value) => changed(field.name, value));
     const main = fields.filter((field) => !field.extra).map(make);
     const extra = fields.filter((field) => field.extra).map(make);
-    const meaning = fields.flatMap((field) => [h("dt", {}, field.label), h("dd", {}, field.help)]);
-    const parts = [h("div", { class: "es-fields" }, main)];
+    const parts = fields.length ? [h("div", { class: "es-fields" }, main)] : [];
     if (extra.length) {
-      parts.push(h("details", { class: "es-more" }, h("summary", {}, "more"), h("div", { class: "es-fields" }, extra)));
-    }
-    if (fields.length) {
-      parts.push(h("details", { class: "es-help" }, h("summary", {}, "what these mean"), h("dl", { class: "es-words" }, meaning)));
+      parts.push(h("details", { class: "es-more" }, h("summary", {}, "more settings"), h("div", { class: "es-fields" }, extra)));
     }
     return parts;
+  }
+
+  const meanings = (fields) => fields.flatMap((field) => [h("dt", {}, field.label), h("dd", {}, prose(field.help))]);
+
+  /** Inputs and what they mean. */
+  function fieldset(fields, values, changed) {
+    const words = h("dl", { class: "es-words" }, meanings(fields));
+    return [...inputs(fields, values, changed), h("details", { class: "es-help" }, h("summary", {}, "what these mean"), words)];
+  }
+
+  /** Text whose `quoted` names are set apart. */
+  function prose(text) {
+    return text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
+  }
+
+  /** A policy: what it does, its settings, and unfolded, how it decides, at what cost, and what they mean. */
+  function policyForm({ about, fields }, values, changed) {
+    const parts = Object.entries(PARTS).flatMap(([name, label]) => [h("dt", {}, label), h("dd", {}, prose(about[name]))]);
+    const fold = h("details", { class: "es-help es-policy-card", open: unfolded },
+      h("summary", {}, fields.length ? "about the policy and its settings" : "about the policy"),
+      h("dl", { class: "es-words" }, parts, meanings(fields)), h("p", { class: "es-about" }, SYMBOLS));
+    fold.addEventListener("toggle", () => (unfolded = fold.open));
+    return [h("p", { class: "es-policy-about" }, prose(about.summary)), ...inputs(fields, values, changed), fold];
   }
 
   /** Mark the input that an error in the status line speaks of. */
@@ -82,9 +105,8 @@
       update(value) {
         const own = { policy: value.policy, config: { ...value.config } };
         const policy = spec.policies[own.policy];
-        const about = h("p", { class: "es-policy-about" }, policy.about);
         root.dataset.policy = own.policy;
-        root.replaceChildren(about, ...fieldset(policy.fields, own.config, (name, entered) => {
+        root.replaceChildren(...policyForm(policy, own.config, (name, entered) => {
           own.config[name] = entered;
           props.value = JSON.stringify(own);
         }));
@@ -120,8 +142,7 @@
         },
       }, "remove");
       const head = h("div", { class: "es-lane-choice" }, h("b", { class: `es-letter lane-${index + 1}` }, letter), select, remove);
-      const fields = spec.policies[lane.policy].fields;
-      return h("div", { class: "es-other" }, head, ...fieldset(fields, lane.config, (name, value) => {
+      return h("div", { class: "es-other" }, head, ...policyForm(spec.policies[lane.policy], lane.config, (name, value) => {
         lane.config[name] = value;
         store();
       }));
@@ -136,7 +157,7 @@
           lanes.push({ policy: unused, config: {} });
           store();
           draw();
-          root.querySelectorAll("select")[0]?.focus();
+          [...root.querySelectorAll(".es-lane-choice select")].pop()?.focus();
         },
       }, full ? "four runs at most" : "+ compare with another policy");
       root.replaceChildren(...lanes.map(row), add);

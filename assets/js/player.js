@@ -34,7 +34,7 @@
       this.element = h(
         "div",
         { class: "es-player", role: "group", "aria-label": "replay" },
-        this.button, track, this.where, this.axis, this.speedButton
+        this.button, track, this.where, h("span", { class: "es-pace" }, this.axis, this.speedButton)
       );
       this.label();
     }

@@ -5,6 +5,7 @@
 
   const bus = new EventTarget();
   const panels = {};
+  const latest = {};
 
   /** Build an element. Text only ever enters as a text node: model output can't become markup. */
   function h(tag, attributes = {}, ...children) {
@@ -25,7 +26,16 @@
   }
 
   const on = (name, callback) => bus.addEventListener(name, (event) => callback(event.detail));
-  const emit = (name, detail = {}) => bus.dispatchEvent(new CustomEvent(name, { detail }));
+  const emit = (name, detail = {}) => {
+    latest[name] = detail;
+    bus.dispatchEvent(new CustomEvent(name, { detail }));
+  };
+
+  /** Like `on`, and told at once what was last said: for panels that are opened later than others. */
+  const follow = (name, callback) => {
+    on(name, callback);
+    if (name in latest) callback(latest[name]);
+  };
 
   /** Call at most once a frame, with the latest arguments. */
   function framed(callback) {
@@ -86,12 +96,14 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") emit("clear");
+    if (event.key !== "Escape") return;
+    emit("hover");
+    emit("pin");
   });
   if (document.body) watchTheme();
   else document.addEventListener("DOMContentLoaded", watchTheme);
 
   const LETTERS = ["A", "B", "C", "D"];
 
-  window.Scope = { panels, h, say, on, emit, framed, parse, mount, dark, css, calm, LETTERS };
+  window.Scope = { panels, h, say, on, follow, emit, framed, parse, mount, dark, css, calm, LETTERS };
 })();

@@ -13,12 +13,15 @@ from analysis.drift import drift
 from analysis.plots import (
     detection_figure,
     layers_figure,
+    projection_figure,
     recompute_map_figure,
     scatter_figure,
     timeline_figure,
+    token_map_figure,
     volatility_figure,
 )
 from analysis.plots.scatter import coefficient_text
+from analysis.projection import project
 from analysis.ranks import spearman
 from analysis.timeline import timeline
 from analysis.volatility import volatility
@@ -57,9 +60,25 @@ def test_every_figure_is_titled_and_valid_json(watched: Trace, dark: bool) -> No
 def test_timeline_bars_are_the_rows_of_full_and_partial_steps(trace: Trace) -> None:
     figure = timeline_figure(timeline(trace))
     full, partial = figure.data[:2]
-    assert (list(full.x), list(full.y)) == ([0], [7])
-    assert list(partial.x) == [1, 2, 3]
+    assert (list(full.x), list(full.y)) == ([1], [7])
+    assert list(partial.x) == [2, 3, 4]
     assert list(figure.data[2].y) == pytest.approx([0.1, 0.4, 0.7, 1.0])
+
+
+def test_every_figure_over_steps_counts_them_from_one(watched: Trace) -> None:
+    over_steps = [
+        timeline_figure(timeline(watched)),
+        recompute_map_figure(timeline(watched)),
+        recompute_map_figure(timeline(watched), "age"),
+        token_map_figure(watched),
+        projection_figure(project(watched, 0.5, 8)),
+    ]
+    for figure in over_steps:
+        drawn = np.concatenate([np.array(trace.x) for trace in figure.data if trace.x is not None])
+        assert (drawn.min(), drawn.max()) == (1, len(watched.steps)), figure.layout.title.text
+    pairs = drift_pairs([watched])
+    points = scatter_figure(pairs, correlate(pairs, ["max_entropy"])).data[0].customdata
+    assert [point[0] for point in points] == [step + 1 for step in pairs.step]
 
 
 def test_a_finite_threshold_is_marked_and_an_infinite_one_is_not(trace: Trace) -> None:

@@ -1,21 +1,29 @@
 """Frames: deltas add up to the whole, orders grow, and a run's own words stay plain data."""
 
 import json
+import re
 from collections.abc import Callable
 
+import pytest
+
 from analysis.comparison import agreement
+from app import readings
 from app.cards import cards
-from app.explain import map_panel
+from app.drift import measure_drift
+from app.explain import map_panel, whatif_panel
 from app.figures import scatter_panel, timeline_panel, volatility_panel
 from app.frames import FrameFeed
 from app.job import Job
 from app.pacing import Pace
 from app.perform import perform
+from app.readings import Reading
 from app.runs import RunRecord, RunStore, Speeds
 from app.screen import Parts, Screen
 from app.workshop import Workshop
+from core import GenerationConfig
 
 Make = Callable[..., Job]
+READINGS = [value for value in vars(readings).values() if isinstance(value, Reading)]
 
 
 def run(workshop: Workshop, job: Job) -> RunRecord:
@@ -92,7 +100,65 @@ def test_figures_of_a_run_that_was_not_watched_say_so(workshop: Workshop, job: M
     for make in (scatter_panel, volatility_panel):
         value = json.loads(make(record))
         assert value["variants"] == []
-        assert value["empty"] == "drift is not watched in this run"
+        assert value["empty"].startswith("Drift was not measured")
+        assert value["action"] == "measure drift"
+
+
+def test_drift_can_be_measured_later(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("entropy", observe="off"))
+    moments = list(measure_drift(workshop, record, workshop.turns.join("me")))
+    assert moments[-1].text == "done: drift measured"
+    assert "16 of 16 tokens" in moments[-2].text
+    assert record.observation is not None
+    assert record.observation.prompt_ids == record.traces[0].prompt_ids
+    assert json.loads(scatter_panel(record))["variants"]
+
+
+def test_stop_while_drift_is_measured_keeps_what_was_seen_and_frees_the_turn(
+    workshop: Workshop, job: Make
+) -> None:
+    record = run(workshop, job("entropy", observe="off"))
+    ticket = workshop.turns.join("me")
+    texts = []
+    for moment in measure_drift(workshop, record, ticket):
+        texts.append(moment.text)
+        if record.observation is not None and len(record.observation.steps) == 5:
+            ticket.stop()
+    assert texts[-1].startswith("stopped: ")
+    assert record.observation is not None
+    assert len(record.observation.steps) == 5
+    assert len(workshop.turns) == 0
+
+
+def test_figures_of_a_run_still_going_on_promise_what_will_come(workshop: Workshop, job: Make) -> None:
+    record = workshop.runs.new(job("entropy", observe="one"))
+    for make in (scatter_panel, volatility_panel):
+        value = json.loads(make(record))
+        assert "once the run is decoded" in value["empty"]
+        assert value["action"] == ""
+        # The room is kept, so that the page does not move under the reader.
+        assert value["height"] > 200
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=lambda reading: reading.title)
+def test_every_reading_is_one_sentence_and_defines_its_numbers(reading: Reading) -> None:
+    assert reading.how.endswith(".")
+    assert ". " not in reading.how
+    assert reading.terms
+    for term, meaning in reading.terms:
+        assert term
+        assert meaning.endswith(".")
+
+
+def test_one_of_a_thing_is_never_told_in_the_plural(workshop: Workshop, job: Make) -> None:
+    all_at_once = GenerationConfig(gen_length=8, block_length=8, unmask="quota", steps=1)
+    record = run(workshop, job("entropy", "none", observe="own", generation=all_at_once))
+    assert len(record.traces[0].steps) == 1
+    texts = [json.dumps(cards(record)), map_panel(record), timeline_panel(record), whatif_panel(record, 1, 4)]
+    texts += [moment.text for moment in perform(workshop, record, workshop.turns.join("me"))]
+    texts += [scatter_panel(run(workshop, job("none", observe="one")))]
+    for text in texts:
+        assert re.findall(r"(?<![\d.])1 [a-z]*s\b", text) == [], text[:400]
 
 
 def test_slow_parts_are_not_starved_and_the_last_moment_brings_everything(

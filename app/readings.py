@@ -1,0 +1,161 @@
+"""Readings: what each figure is called, how it is read, and what its numbers are."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A figure in words. how: one sentence on how to read it; terms: its numbers with their definitions."""
+
+    title: str
+    how: str
+    terms: tuple[tuple[str, str], ...]
+
+
+ENTROPY = (
+    "entropy",
+    "Of a committed token: −Σ p ln p over the whole vocabulary, at temperature 1, in nats; 0 is certain. A "
+    "step that commits several counts with its largest.",
+)
+DRIFT = (
+    "drift",
+    "1 − cosine between a position's value vectors (V) of two consecutive forward passes, averaged over the "
+    "layers; 0 is no move at all.",
+)
+FULL = (
+    "full, partial",
+    "A full step recomputes every position of prompt and generation, a partial one only what its policy "
+    "chose; the rest is read from the cache.",
+)
+ROWS = (
+    "rows recomputed",
+    "Positions whose keys and values the step computed anew, averaged over the layers where these differ.",
+)
+TAU = ("τ", "EntropyCache's threshold in nats: an entropy above it makes the next step full.")
+K = ("k", "How many of the latest tokens EntropyCache recomputes in a partial step.")
+
+TIMELINE = Reading(
+    "Recompute timeline",
+    "One bar a step, as tall as the rows it recomputed, over the largest entropy among the tokens it "
+    "committed: above τ, EntropyCache makes the next step a full one.",
+    (ROWS, FULL, ENTROPY, TAU, ("dotted line", "A new block begins.")),
+)
+SCATTER = Reading(
+    "Entropy against drift",
+    "One point a step: how uncertain its commits were, against how far the vectors a cache would keep moved "
+    "right after; points that rise to the right speak for entropy as an alarm.",
+    (
+        ENTROPY,
+        DRIFT,
+        (
+            "cached positions",
+            "The prompt, tokens decoded earlier and masks of later blocks: what a cache would reuse. Masks "
+            "of the active block, which every policy recomputes, are left out.",
+        ),
+        (
+            "Spearman",
+            "Correlation of ranks, from −1 to +1, with its 95 % interval and n, the number of steps. It "
+            "says that two things go together, not that one causes the other.",
+        ),
+        (
+            "given the number committed",
+            "The same with the number of tokens committed in the step partialled out: more commits raise "
+            "both the largest entropy and the drift.",
+        ),
+    ),
+)
+VOLATILITY = Reading(
+    "Volatility after unmasking",
+    "How far a token's value vectors still move in each step after it was unmasked: where the curve is "
+    "still high, a cache must recompute, which is what EntropyCache's k newest tokens are for.",
+    (
+        DRIFT,
+        ("steps since unmasking", "Age of the token; 0 is the jump from a mask's vectors to the token's."),
+        ("interval", "95 % bootstrap interval of the mean over tokens."),
+        ("plateau", "The age from which on the curve stays within the noise of the older half of all ages."),
+        ("k", "Marked at the age that the k newest tokens reach at this pass's tokens a step."),
+    ),
+)
+MAP = Reading(
+    "Recompute map",
+    "Every position of prompt and generation at every step: follow a row to see when its keys and values "
+    "were computed anew, and a column to see what one step did; dots are commits.",
+    (
+        ("recomputed", "Share of the layers that computed the position's keys and values in the step."),
+        ("age of K/V", "Steps since every layer computed them; 0 is this very step."),
+        ("line", "Above it the prompt, below it the generation."),
+    ),
+)
+LAYERS = Reading(
+    "Drift by layer",
+    "Mean drift at each layer, by kind of position: the higher a line, the sooner a cache of that layer "
+    "goes stale.",
+    (
+        DRIFT,
+        (
+            "kinds of position",
+            "prompt; decoded: tokens committed earlier; changed: masks that have just become tokens; window: "
+            "masks of the active block; later: masks of later blocks.",
+        ),
+        ("layer 0", "It sees no context: its vectors only move where the token itself changes."),
+    ),
+)
+TOKENS = Reading(
+    "Drift of each token",
+    "How far each token's value vectors moved at each step: a row that stays bright is a token whose cache "
+    "would keep going stale, a bright column a step that moved everything.",
+    (DRIFT, ("dot", "The step that committed the token."), ("no colour", "Not observed, or no move at all.")),
+)
+SIGNALS = Reading(
+    "Which signal finds the drift?",
+    "Each curve is a signal used as an alarm for the tenth of the steps that drift most: further up it "
+    "finds more of them, further left it raises fewer false alarms.",
+    (
+        DRIFT,
+        ("found", "Share of the steps that drift most at which the signal lies above its threshold."),
+        ("false alarms", "Share of all other steps at which it does so, too."),
+        ("in brackets", "Area under the curve: 1 finds every one without a false alarm, 0.5 is chance."),
+        ("largest doubt", "1 − confidence of the least certain token committed."),
+        TAU,
+    ),
+)
+STALENESS = Reading(
+    "Staleness",
+    "How far the cache that a policy really had lies from a full pass over the same canvas, step by step; "
+    "below, how many choices that would have changed.",
+    (
+        (
+            "cosine distance",
+            "1 − cosine between cached and freshly computed vectors: of K and V as the mean over layers and "
+            "positions, of the final hidden states over the masks in play.",
+        ),
+        ("changed", "Share of the masks in play whose most likely token the full pass would have changed."),
+    ),
+)
+WHATIF = Reading(
+    "What another τ and k would have done",
+    "A projection, not a run: which of the recorded steps would have been full by their recorded entropies; "
+    "another cache would have changed tokens and entropies too, so run it to know.",
+    (ROWS, FULL, ENTROPY, TAU, K),
+)
+TUNE_MAP = Reading(
+    "τ × k",
+    "Left, what each τ and k costs as a share of decoding without a cache; right, how much of what is to be "
+    "kept it loses: look for a cheap field that loses little.",
+    (
+        TAU,
+        K,
+        ("prompts", "Settings given up early were measured on fewer; the pointer tells how many."),
+        ("cost", "Seconds, or floating-point operations, over those of the same decoding without a cache."),
+    ),
+)
+FRONT = Reading(
+    "Pareto front",
+    "One point a setting: further left is cheaper, further down loses less; what lies above the dashed "
+    "budget loses too much.",
+    (
+        ("front", "The settings that no other beats in both cost and loss."),
+        ("agreement", "Share of tokens equal to those of the same decoding without a cache."),
+        ("accuracy", "Share of answers that the grader finds right."),
+    ),
+)

@@ -1,0 +1,140 @@
+/* Status: the status line, and which of Run and Stop can be pressed: what a press says at once. */
+(() => {
+  "use strict";
+  const { h, say, emit, panels } = window.Scope;
+
+  const STARTS = { "": "#run, #whatif-run, #measure-staleness, [data-action^='measure']", "tune-": "#tune-run", "model-": "#model-load" };
+  const BUSY = "A run is going on: wait for its end, or press Stop first.";
+  const IDLE = "Nothing is running.";
+  const HINT_SECONDS = 4;
+  const ANSWER_SECONDS = 10;
+
+  /** One status line with the Run and Stop that stand beside it; `#tune-status` goes with `#tune-run`. */
+  class Status {
+    constructor(root, { props, drawn, block }) {
+      this.props = props;
+      this.block = block;
+      this.drawn = drawn;
+      this.prefix = block.id.replace(/status$/, "");
+      this.line = h("span", {});
+      this.hint = h("span", { class: "es-hint" });
+      this.bar = h("i", { class: "es-busy", "aria-hidden": "true" });
+      root.append(this.bar, h("p", { class: "es-status", role: "status", "aria-live": "polite" }, this.line, " ", this.hint));
+      this.said = "";
+      this.stopping = this.again = false;
+      document.addEventListener("click", (event) => this.pressed(event), true);
+      if (!this.prefix) document.addEventListener("keydown", (event) => this.key(event));
+    }
+
+    get running() {
+      return this.said.startsWith("running");
+    }
+
+    get stop() {
+      return document.getElementById(`${this.prefix}stop`);
+    }
+
+    get run() {
+      return document.querySelector(STARTS[this.prefix].split(",")[0]);
+    }
+
+    update({ text }) {
+      clearTimeout(this.waiting);
+      this.say(text);
+    }
+
+    say(text) {
+      this.said = text;
+      if (!this.running) this.stopping = false;
+      const state = text.split(/[: ]/, 1)[0];
+      const stopping = this.again ? "running: stopping, then running again" : "running: stopping after this step…";
+      say(this.line, this.stopping ? stopping : text);
+      if (!this.stopping && this.block.dataset.state !== state) this.tell("");
+      this.block.dataset.state = state;
+      this.block.dataset.stopping = this.stopping ? "yes" : "no";
+      this.show();
+      emit("status", { text });
+      this.drawn();
+      if (!this.running && this.again) {
+        this.again = false;
+        this.run.click();
+      }
+    }
+
+    /** Which buttons can be pressed, in a way that leaves them in reach of the keyboard. */
+    show() {
+      this.set(this.stop, !this.running || this.stopping, this.running ? "Stop after the step in hand; what was decoded is kept" : IDLE);
+      for (const start of document.querySelectorAll(STARTS[this.prefix])) {
+        this.set(start, this.running && !(this.stopping && start === this.run), this.running ? BUSY : "");
+      }
+    }
+
+    set(button, off, title) {
+      if (!button) return;
+      if (off) button.setAttribute("aria-disabled", "true");
+      else button.removeAttribute("aria-disabled");
+      if (title) button.title = title;
+      else button.removeAttribute("title");
+    }
+
+    pressed(event) {
+      const button = event.target.closest && event.target.closest("button");
+      if (!button) return;
+      if (button === this.stop) this.pressedStop(event);
+      else if (button.matches(STARTS[this.prefix])) this.pressedStart(event, button);
+    }
+
+    pressedStop(event) {
+      if (!this.running) {
+        event.stopImmediatePropagation();
+        this.tell(IDLE);
+        return;
+      }
+      this.stopping = true;
+      this.again = false;
+      this.say(this.said);
+    }
+
+    pressedStart(event, button) {
+      if (!this.running) {
+        if (button === this.run) this.expect();
+        return;
+      }
+      event.stopImmediatePropagation();
+      if (this.stopping && button === this.run) {
+        this.again = true;
+        this.say(this.said);
+      } else {
+        this.tell(BUSY);
+      }
+    }
+
+    /** Busy from the press on; should no answer come, as without a server, the buttons are freed again. */
+    expect() {
+      const before = this.said;
+      this.waiting = setTimeout(() => this.say(before), ANSWER_SECONDS * 1000);
+      // After the press itself has been handled, which a running state would swallow.
+      setTimeout(() => {
+        if (this.said !== before) return;
+        // Or an answer equal to the last one would change nothing and be told to nobody.
+        this.props.value = "";
+        this.say("running: starting");
+      });
+    }
+
+    /** A word on a press that did nothing. */
+    tell(text) {
+      say(this.hint, text);
+      clearTimeout(this.fading);
+      if (text) this.fading = setTimeout(() => say(this.hint, ""), HINT_SECONDS * 1000);
+    }
+
+    key(event) {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !event.target.closest("#controls")) return;
+      event.preventDefault();
+      this.run.click();
+    }
+  }
+
+  panels.status = (root, tools) => new Status(root, tools);
+})();
