@@ -1,4 +1,4 @@
-"""The page's typed endpoints: run, compare and policies, for programs."""
+"""The page's typed endpoints, for programs and, where MCP is switched on, for assistants as tools."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from app.cards import cards
 from app.forms import policy_spec
 from app.job import MAX_LANES, Job
 from app.links import forms_of
+from app.models import CATALOG, EMBEDDED_REF
 from app.perform import perform
 from app.runs import RunRecord
 from app.tabs.decode import one_prompt
@@ -18,39 +19,64 @@ Settings = dict[str, Any] | None
 
 
 def add_endpoints(workshop: Workshop) -> None:
-    """Declare the endpoints in the current Blocks context."""
+    """Declare the endpoints in the current Blocks context. Gradio reads their docstrings' Args."""
 
     def policies() -> dict[str, Any]:
-        """Every cache policy with what it does and its settings, their defaults and meanings."""
+        """Every KV cache policy with what it does and its settings, their defaults and meanings."""
         return policy_spec()["policies"]
 
-    def run(
-        prompt: str, policy: str = "entropy", generation: Settings = None, request: gr.Request | None = None
-    ) -> dict[str, Any]:
-        """Decode a prompt with one policy; returns the trace (schema 1).
+    def models() -> list[dict[str, Any]]:
+        """The masked diffusion language models that are offered here, and which are in memory."""
+        offered = workshop.shelf.allowed or CATALOG
+        return [{"model": ref, "loaded": workshop.shelf.holds(ref)} for ref in offered]
 
-        policy: name or name:setting=value,setting=value. generation: decoding settings that differ from
-        the defaults, by name.
+    def run(
+        prompt: str,
+        policy: str = "entropy",
+        generation: Settings = None,
+        model: str = EMBEDDED_REF,
+        request: gr.Request | None = None,
+    ) -> dict[str, Any]:
+        """Decode a prompt with one KV cache policy; gives the trace of every step (schema 1).
+
+        Args:
+            prompt: What the model is to answer.
+            policy: A policy's name, or name:setting=value,setting=value.
+            generation: Decoding settings that differ from the defaults, by name, as {"gen_length": 64}.
+            model: The model that answers, by the name that `models` gives it; loaded first if it fits.
         """
-        record = _performed(workshop, prompt, [policy], generation, request)
+        record = _performed(workshop, prompt, [policy], generation, model, request)
         return record.traces[0].to_json()
 
     def compare(
-        prompt: str, policies: list[str], generation: Settings = None, request: gr.Request | None = None
+        prompt: str,
+        policies: list[str],
+        generation: Settings = None,
+        model: str = EMBEDDED_REF,
+        request: gr.Request | None = None,
     ) -> dict[str, Any]:
-        """Decode a prompt with one to four policies in turn; returns figures and traces in their order.
+        """Decode a prompt with one to four KV cache policies in turn; gives figures and traces in that order.
 
-        policies: each as in `run`. generation: as in `run`.
+        Args:
+            prompt: What the model is to answer.
+            policies: One to four policies, each a name or name:setting=value,setting=value.
+            generation: Decoding settings that differ from the defaults, by name, as {"gen_length": 64}.
+            model: The model that answers, by the name that `models` gives it; loaded first if it fits.
         """
-        record = _performed(workshop, prompt, policies, generation, request)
+        record = _performed(workshop, prompt, policies, generation, model, request)
         return {**cards(record, still=True), "traces": [trace.to_json() for trace in record.traces]}
 
-    for endpoint in (policies, run, compare):
+    for endpoint in (policies, models, run, compare):
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_limit=None)
 
 
 def _performed(
-    workshop: Workshop, prompt: str, policies: list[str], generation: Settings, request: gr.Request | None
+    workshop: Workshop,
+    prompt: str,
+    policies: list[str],
+    generation: Settings,
+    model: str,
+    request: gr.Request | None,
 ) -> RunRecord:
     try:
         if not 1 <= len(policies) <= MAX_LANES:
@@ -59,7 +85,8 @@ def _performed(
         known = forms_of(
             {**query, "policy": policies[0], "with": "|".join(policies[1:]), "observe": "off"}, ""
         )
-        job = Job.read(prompt, known.settings, known.lanes, known.generation, known.observe)
+        job = Job.read(prompt, known.settings, known.lanes, known.generation, known.observe, model)
+        workshop.shelf.check(model)
         record = workshop.runs.new(job)
         for _ in perform(workshop, record, workshop.turns.join(visitor_of(request))):
             pass

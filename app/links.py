@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 from analysis.settings import Setting
 from app.forms import defaults, entered
 from app.job import OBSERVE, Job, LaneSpec
+from app.models import EMBEDDED_REF
 from core import POLICIES, GenerationConfig
 
 BETWEEN_LANES = "|"
-KEYS = ("prompt", "policy", "with", "observe")
+KEYS = ("prompt", "policy", "with", "observe", "model")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def query_of(job: Job) -> str:
             query[field.name] = str(entered(value)).lower() if isinstance(value, bool) else entered(value)
     if job.observe != "one":
         query["observe"] = job.observe
+    if job.model != EMBEDDED_REF:
+        query["model"] = job.model
     return urlencode(query)
 
 
@@ -62,6 +65,11 @@ def forms_of(query: Mapping[str, str], prompt: str) -> FormValues:
         generation=json.dumps({**defaults(GenerationConfig), **chosen}),
         observe=observe[watched],
     )
+
+
+def model_of(query: Mapping[str, str]) -> str:
+    """The model that a query asks for; the embedded one where it names none."""
+    return query.get("model", "").strip() or EMBEDDED_REF
 
 
 def has_settings(query: Mapping[str, str]) -> bool:

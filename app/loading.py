@@ -5,10 +5,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.models import GIB, Estimate, estimate
+import torch
+
+from app.models import GIB, Estimate
 from app.perform import Moment, wait_for_turn
 from app.turns import Ticket
 from app.workshop import Workshop
+from app.zero_gpu import has_zero_gpu
 
 LOOK_SECONDS = 0.5
 
@@ -21,10 +24,8 @@ def load_in_turn(workshop: Workshop, ref: str, dtype: str, ticket: Ticket) -> It
     """
     try:
         workshop.shelf.check(ref)
-        if not workshop.shelf.holds(ref):
-            expected = estimate(ref, dtype)
-            if not expected.fits:
-                raise ValueError(expected.sentence(ref))
+        if not workshop.shelf.holds(ref, dtype):
+            expected = workshop.shelf.expect(ref, dtype)
             yield from wait_for_turn(ticket)
             if ticket.is_stopped():
                 yield Moment("stopped", "stopped: the model was not loaded", last=True)
@@ -61,9 +62,7 @@ def _load(workshop: Workshop, ref: str, dtype: str, expected: Estimate) -> Itera
 
 def resident_bytes() -> int:
     """Memory that this process holds, and of the GPU where there is one; 0 where it can't be told."""
-    import torch
-
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() and not has_zero_gpu():
         return int(torch.cuda.memory_allocated())
     status = Path("/proc/self/statm")
     if not status.is_file():

@@ -5,7 +5,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +85,32 @@ def estimate(ref: str, dtype: str = "auto") -> Estimate:
 
 
 def free_bytes() -> int:
-    """Memory that could be used now: of the GPU where there is one, else of the machine."""
+    """Memory that could be used now: of the GPU where there is one, else of the machine or container."""
     if torch.cuda.is_available():
         return int(torch.cuda.mem_get_info()[0])
+    left = container_bytes()
+    return machine_bytes() if left is None else min(left, machine_bytes())
+
+
+def machine_bytes() -> int:
+    """What the machine has available; all it has where it does not say."""
     meminfo = Path("/proc/meminfo")
     if meminfo.is_file():
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def container_bytes(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """What a container's own limit leaves, files in memory counted as free; None where there is no limit."""
+    try:
+        limit, used = ((group / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        stat = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+        files = next((int(value) for name, value in stat if name == "inactive_file"), 0)
+        return None if limit == "max" else max(0, int(limit) - int(used) + files)
+    except (OSError, ValueError):
+        return None
 
 
 def _config(ref: str) -> dict[str, Any]:
@@ -125,7 +142,7 @@ def _from_hub(ref: str) -> Path:
 class ModelShelf:
     """The models in memory: the embedded one, which is tiny, and the last `most` others.
 
-    allowed: the refs that visitors may load, None for any.
+    allowed: the refs that visitors may load, None for any. estimator: see `estimate`.
     """
 
     def __init__(
@@ -133,29 +150,54 @@ class ModelShelf:
         loader: Callable[..., LanguageModel] = load_model,
         allowed: tuple[str, ...] | None = None,
         most: int = 1,
+        estimator: Callable[[str, str], Estimate] | None = None,
     ) -> None:
         self.allowed, self._most, self._loader = allowed, most, loader
+        self._estimate = estimator or estimate
         self._lock = threading.Lock()
         self._held: OrderedDict[str, LanguageModel] = OrderedDict()
 
-    def holds(self, ref: str) -> bool:
-        return ref in self._held
+    def holds(self, ref: str, dtype: str = "auto") -> bool:
+        """Whether the model is in memory, in this dtype unless that is `auto`."""
+        held = self._held.get(ref)
+        return held is not None and dtype in ("auto", str(held.dtype).removeprefix("torch."))
 
     def held(self, ref: str) -> LanguageModel | None:
         """The model if it is in memory; waits for nobody."""
         return self._held.get(ref)
 
     def get(self, ref: str, dtype: str = "auto") -> LanguageModel:
-        """The model, loaded now if need be, after another has made room. ValueError where it can't be."""
+        """The model, loaded now if need be, after another has made room.
+
+        Raises ValueError where visitors may not load it, it won't fit, or it can't be loaded.
+        """
         self.check(ref)
         with self._lock:
-            if ref not in self._held:
-                others = [held for held in self._held if held != EMBEDDED_REF]
-                while ref != EMBEDDED_REF and len(others) >= self._most:
-                    del self._held[others.pop(0)]
+            if not self.holds(ref, dtype):
+                if ref != EMBEDDED_REF:
+                    self.expect(ref, dtype)
+                for leaving in self._leaving(ref):
+                    del self._held[leaving]
                 self._held[ref] = self._loader(ref, dtype=dtype)
             self._held.move_to_end(ref)
             return self._held[ref]
+
+    def expect(self, ref: str, dtype: str = "auto") -> Estimate:
+        """The estimate, counting as free what would leave. ValueError where the model won't fit."""
+        told = self._estimate(ref, dtype)
+        leaving = (self._held[held] for held in self._leaving(ref))
+        freed = sum(held.num_bytes for held in leaving if held.device.type == told.device)
+        told = replace(told, free=told.free + freed)
+        if not told.fits:
+            raise ValueError(told.sentence(ref))
+        return told
+
+    def _leaving(self, ref: str) -> list[str]:
+        """The held models that make room for this one: its own in another dtype, else the oldest."""
+        if ref in self._held:
+            return [ref]
+        others = [held for held in self._held if held != EMBEDDED_REF]
+        return [] if ref == EMBEDDED_REF else others[: max(0, len(others) - self._most + 1)]
 
     def check(self, ref: str) -> None:
         """Raise ValueError where visitors may not load this model."""

@@ -40,7 +40,7 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
             with gr.Tab("Tune", id="tune"):
                 TuneTab(shop, decode.controls, model, tabs)
             with gr.Tab("Models", id="models"):
-                ModelsTab(shop, corner, model)
+                ModelsTab(shop, page, tabs, corner, model)
         add_endpoints(shop)
 
         def leave(request: gr.Request) -> None:

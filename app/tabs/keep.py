@@ -15,7 +15,8 @@ from app.examples import record_of
 from app.frames import FrameFeed
 from app.history import history, picked
 from app.job import Job
-from app.links import FormValues, forms_of, has_settings, query_of
+from app.links import FormValues, forms_of, has_settings, model_of, query_of
+from app.models import EMBEDDED_REF
 from app.panels import panel
 from app.perform import Moment
 from app.runs import RunRecord
@@ -133,7 +134,10 @@ class Keep:
         except ValueError as error:
             return {self.parts.status: status(f"error: link: {error}")}
         filled = {self.forms[field.name]: getattr(forms, field.name) for field in fields(FormValues)}
-        return {**filled, self.parts.status: status("ready: settings from the link; press Run")}
+        model = model_of(query)
+        there = model == EMBEDDED_REF or self.workshop.shelf.holds(model)
+        text = "press Run" if there else "its model is not loaded, see Models"
+        return {**filled, self.parts.status: status(f"ready: settings from the link; {text}")}
 
 
 def page_address(request: gr.Request, space: str | None) -> str:

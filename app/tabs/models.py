@@ -7,8 +7,9 @@ from typing import Any
 import gradio as gr
 
 from app.cards import model_name
+from app.links import model_of
 from app.loading import load_in_turn
-from app.models import BYTES, CATALOG, estimate
+from app.models import BYTES, CATALOG, EMBEDDED_REF, estimate
 from app.panels import panel
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE
@@ -25,10 +26,13 @@ theirs runs. On a Space only the listed ones are offered.
 
 
 class ModelsTab:
-    """Builds the tab and wires it. corner: the panel that names the model; chosen: the visitor's model."""
+    """Builds the tab and wires it to the page and its tabs.
 
-    def __init__(self, workshop: Workshop, corner: Any, chosen: Any) -> None:
-        self.workshop, self.corner, self.chosen = workshop, corner, chosen
+    corner: the panel that names the model; chosen: the state that holds the visitor's model.
+    """
+
+    def __init__(self, workshop: Workshop, page: gr.Blocks, tabs: gr.Tabs, corner: Any, chosen: Any) -> None:
+        self.workshop, self.tabs, self.corner, self.chosen = workshop, tabs, corner, chosen
         with gr.Column(elem_classes="es-page"):
             gr.Markdown(WORDS)
             with gr.Row():
@@ -49,6 +53,8 @@ class ModelsTab:
         inputs = [self.ref, self.dtype]
         ask.click(self._estimate, inputs, self.status, **AT_ONCE)
         load.click(self._load, inputs, [self.status, self.corner, self.chosen], **OWN_LINE)
+        linked = [self.ref, self.status, self.corner, self.chosen, self.tabs]
+        page.load(self._follow_link, None, linked, **AT_ONCE)
 
     def _estimate(self, ref: str, dtype: str) -> str:
         try:
@@ -67,7 +73,26 @@ class ModelsTab:
             yield {self.status: status(f"error: {one_prompt(error)}")}
             return
         if self.workshop.shelf.holds(ref):
-            yield {self.corner: json.dumps({"text": model_line(self.workshop, ref)}), self.chosen: ref}
+            yield self._use(ref)
+
+    def _use(self, ref: str) -> Updates:
+        return {self.corner: json.dumps({"text": model_line(self.workshop, ref)}), self.chosen: ref}
+
+    def _follow_link(self, request: gr.Request) -> Updates:
+        """Use the model of the page's address if it is in memory, else offer it: an address loads nothing."""
+        ref = model_of(dict(request.query_params))
+        if ref == EMBEDDED_REF:
+            return {self.status: gr.skip()}
+        shown = {self.ref: ref, self.tabs: gr.Tabs(selected="models")}
+        try:
+            self.workshop.shelf.check(ref)
+        except ValueError as error:
+            return {**shown, self.ref: gr.skip(), self.status: status(f"error: link: {error}")}
+        if self.workshop.shelf.holds(ref):
+            text = f"ready: the link's model {ref} is loaded and answers"
+            return {self.ref: ref, self.status: status(text), **self._use(ref)}
+        offer = "is not loaded; press Load and use, or decode with the embedded model"
+        return {**shown, self.status: status(f"ready: the link's model {ref} {offer}")}
 
 
 def model_line(workshop: Workshop, ref: str) -> str:

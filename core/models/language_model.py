@@ -30,6 +30,11 @@ class LanguageModel:
     def dtype(self) -> torch.dtype:
         return self.backbone.embedding.weight.dtype
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that the weights take."""
+        return self.spec.num_parameters * self.dtype.itemsize
+
     def facts(self) -> dict[str, Any]:
         """What a trace says of the model: plain values only."""
         spec = self.spec

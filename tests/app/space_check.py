@@ -26,8 +26,8 @@ START_SECONDS = 30
 NOBODY = "nobody"
 # Reading what lies in root's home, such as an interpreter, is all that this adds to a plain user.
 MAY_READ = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-# Gradio's own reloading thread, which finds no `spaces` package; a Space has one.
-HARMLESS = "No module named 'spaces'"
+# Gradio's own reloading thread, which finds no such package; a Space has it.
+HARMLESS = "`spaces` package is required"
 
 
 class CheckFailedError(Exception):

@@ -6,13 +6,14 @@ from urllib.parse import parse_qsl
 import pytest
 
 from app.job import Job, LaneSpec
-from app.links import forms_of, has_settings, query_of
+from app.links import forms_of, has_settings, model_of, query_of
 from core import POLICIES, GenerationConfig
 
 
 def back(job: Job) -> Job:
     forms = forms_of(dict(parse_qsl(query_of(job))), "unused")
-    return Job.read(forms.prompt, forms.settings, forms.lanes, forms.generation, forms.observe)
+    read = forms.prompt, forms.settings, forms.lanes, forms.generation, forms.observe
+    return Job.read(*read, model_of(dict(parse_qsl(query_of(job)))))
 
 
 def policies_of(job: Job) -> list:
@@ -33,6 +34,7 @@ JOBS = (
         GenerationConfig(unmask="quota", steps=64),
         "own",
     ),
+    Job("model", (LaneSpec("dual", ()),), GenerationConfig(), model="~/my models/a & b"),
 )
 
 
@@ -41,6 +43,7 @@ def test_job_survives_its_own_link(job: Job) -> None:
     read = back(job)
     assert (read.prompt, read.generation, read.observe) == (job.prompt.strip(), job.generation, job.observe)
     assert policies_of(read) == policies_of(job)
+    assert read.model == job.model
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -69,4 +72,6 @@ def test_bad_link_is_one_sentence(query: dict[str, str], sentence: str) -> None:
 def test_foreign_parameters_are_no_settings() -> None:
     assert not has_settings({"__theme": "dark", "utm_source": "x"})
     assert has_settings({"__theme": "dark", "seed": "3"})
+    assert has_settings({"model": "a/b"})
+    assert model_of({"__theme": "dark", "model": " "}) == "embedded"
     assert forms_of({"seed": "3"}, "kept").prompt == "kept"

@@ -1,11 +1,12 @@
 """Models: sizes are told before a weight is read, what will not fit is refused, few are held."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.loading import load_in_turn
-from app.models import CATALOG, Estimate, ModelShelf, estimate
+from app.models import CATALOG, Estimate, ModelShelf, container_bytes, estimate
 from app.workshop import Workshop
 from core import LanguageModel
 from core.models.loading import EMBEDDED
@@ -53,13 +54,54 @@ def test_loading_tells_how_far_it_is_and_ends_done(workshop: Workshop) -> None:
     assert len(again) == 1
 
 
+def taking(weights: int, free: int) -> Estimate:
+    return replace(estimate("embedded"), weights=weights, cache=0, free=free, device="cpu")
+
+
 def test_only_one_model_besides_the_embedded_is_held(worded: LanguageModel) -> None:
     loaded = []
-    shelf = ModelShelf(loader=lambda ref, dtype: loaded.append(ref) or worded)
+    shelf = ModelShelf(
+        loader=lambda ref, dtype: loaded.append(ref) or worded, estimator=lambda ref, dtype: taking(1, 1000)
+    )
     for ref in ("embedded", "a", "b", "embedded", "b"):
         shelf.get(ref)
     assert loaded == ["embedded", "a", "b"]
     assert not shelf.holds("a")
+    assert shelf.held("b") is worded
+
+
+def test_nothing_is_loaded_past_the_memory_there_is(worded: LanguageModel) -> None:
+    """However a model is asked for; what would leave counts as free, and stays where that is not enough."""
+    size = worded.num_bytes
+    shelf = ModelShelf(
+        loader=lambda ref, dtype: worded,
+        estimator=lambda ref, dtype: taking({"a": 1, "b": size // 2, "c": 2 * size}[ref], 100),
+    )
+    shelf.get("a")
+    with pytest.raises(ValueError, match=r"c: .* it will not fit"):
+        shelf.get("c")
+    assert shelf.holds("a")
+    shelf.get("b")
+    assert not shelf.holds("a")
+
+
+def test_another_dtype_is_loaded_anew(worded: LanguageModel) -> None:
+    loaded = []
+    shelf = ModelShelf(loader=lambda ref, dtype: loaded.append(dtype) or worded)
+    for dtype in ("auto", "float32", "bfloat16"):
+        shelf.get("embedded", dtype)
+    assert loaded == ["auto", "bfloat16"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"), [("max", None), ("1000", 450), ("500", 0), ("soon", None), (None, None)]
+)
+def test_container_has_what_its_limit_leaves(tmp_path: Path, limit: str | None, left: int | None) -> None:
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(limit + "\n")
+        (tmp_path / "memory.current").write_text("600\n")
+        (tmp_path / "memory.stat").write_text("anon 500\ninactive_file 50\n")
+    assert container_bytes(tmp_path) == left
 
 
 def test_space_offers_its_list_only(worded: LanguageModel) -> None:
