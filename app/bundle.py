@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from analysis.trace import Trace
 from app.cards import cards
 from app.links import query_of
 from app.offline import FIGURES, offline_page
 from app.runs import RunRecord
-
-PICTURE_FORMATS = ("png", "pdf")
 
 
 def write_bundle(record: RunRecord, frame: dict[str, Any], folder: Path) -> Path:
@@ -27,11 +24,8 @@ def write_bundle(record: RunRecord, frame: dict[str, Any], folder: Path) -> Path
     return path
 
 
-def contents(record: RunRecord, frame: dict[str, Any]) -> Iterator[tuple[str, str | bytes]]:
-    """Files of the bundle. Traces are schema 1 and can be opened again; figures are plotly's JSON.
-
-    Pictures drawn by the server are added only where kaleido and a Chrome are installed.
-    """
+def contents(record: RunRecord, frame: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Files of the bundle. Traces are schema 1 and can be opened again; figures are plotly's JSON."""
     link = query_of(record.job) if record.job.prompt else ""
     yield "report.html", offline_page(record, frame, link)
     yield (
@@ -47,10 +41,8 @@ def contents(record: RunRecord, frame: dict[str, Any]) -> Iterator[tuple[str, st
     yield "policies.tex", latex_table(policies)
     yield "steps.csv", _stacked(record, Trace.to_frame).to_csv(index=False)
     yield "tokens.csv", _stacked(record, Trace.tokens_frame).to_csv(index=False)
-    figures = dict(_figures(record))
-    for name, content in figures.items():
+    for name, content in _figures(record):
         yield f"figures/{name}.json", json.dumps(content)
-    yield from _pictures(figures)
 
 
 def policies_frame(record: RunRecord) -> pd.DataFrame:
@@ -96,13 +88,3 @@ def _figures(record: RunRecord) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, draw in FIGURES.items():
         for index, variant in enumerate(json.loads(draw(record))["variants"]):
             yield (f"{name}-{index}" if index else name), variant["figure"]
-
-
-def _pictures(figures: dict[str, dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
-    try:
-        for name, content in figures.items():
-            for extension in PICTURE_FORMATS:
-                yield f"figures/{name}.{extension}", go.Figure(content).to_image(extension)
-    except (RuntimeError, ValueError):
-        # No kaleido or no Chrome: the page's own PNG and SVG buttons need neither.
-        return

@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from analysis.trace import Trace
+from analysis.wording import counted
 from app.bundle import write_bundle
 from app.examples import record_of
 from app.frames import FrameFeed
@@ -19,6 +20,7 @@ from app.links import FormValues, forms_of, has_settings, model_of, query_of
 from app.models import EMBEDDED_REF
 from app.panels import panel
 from app.perform import Moment
+from app.pictures import write_pictures
 from app.runs import RunRecord
 from app.screen import Parts, Screen, Updates, status
 from app.tabs.controls import AT_ONCE, Controls
@@ -27,6 +29,8 @@ from app.workshop import Workshop
 
 # The browser opens what the server has just made, as if its link had been pressed.
 FOLLOW = "() => document.querySelector('#bundle a, a#bundle, button#bundle')?.click()"
+# A browser of the server's is at work for some seconds: one at a time.
+ON_ITS_OWN: dict[str, Any] = {"concurrency_limit": 1, "show_progress": "hidden", "api_visibility": "private"}
 COPY = "(link) => { navigator.clipboard?.writeText(link).catch(() => {}); }"
 
 
@@ -42,6 +46,7 @@ class Keep:
                 self.upload = gr.UploadButton(
                     "Open trace.json", file_types=[".json"], size="sm", elem_id="open-trace", min_width=80
                 )
+                self.draw = gr.Button("PNG and PDF", size="sm", elem_id="pictures", min_width=80)
             self.bundle = gr.DownloadButton("zip", elem_id="bundle", elem_classes="es-unseen")
             self.copy = gr.Button("Copy link to these settings", size="sm", elem_id="copy-link")
             self.link = gr.Textbox(
@@ -53,6 +58,8 @@ class Keep:
         self.parts = parts
         bundled = self.download.click(self._bundle, parts.run_id, [parts.status, self.bundle], **AT_ONCE)
         bundled.success(None, None, None, js=FOLLOW)
+        drawn = self.draw.click(self._pictures, parts.run_id, [parts.status, self.bundle], **ON_ITS_OWN)
+        drawn.success(None, None, None, js=FOLLOW)
         self.upload.upload(self._open, self.upload, [*parts.all(), self.history], **AT_ONCE)
         self.history.click(self._show, None, parts.all(), **AT_ONCE)
         linked = self.copy.click(self._link, inputs, [parts.status, self.link], **AT_ONCE)
@@ -74,10 +81,26 @@ class Keep:
     def _bundle(self, run_id: str, request: gr.Request) -> Iterator[Updates]:
         record = self.workshop.runs.find(visitor_of(request), run_id)
         if record is None:
-            yield {self.parts.status: status("error: there is no run of yours to download; press Run first")}
+            text = "error: there is no run of yours to download; press Run first"
+            yield {self.parts.status: status(text), self.bundle: None}
             return
         frame = FrameFeed(record, self.workshop.texts_of).frame("done", whole=True)
         path = write_bundle(record, frame, Path(tempfile.mkdtemp()))
+        yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
+
+    def _pictures(self, run_id: str, request: gr.Request) -> Iterator[Updates]:
+        record = self.workshop.runs.find(visitor_of(request), run_id)
+        if record is None:
+            text = "error: there is no run of yours to draw; press Run first"
+            yield {self.parts.status: status(text), self.bundle: None}
+            return
+        yield {self.parts.status: status("running: drawing every figure as PNG and PDF")}
+        try:
+            path = write_pictures(record, Path(tempfile.mkdtemp()))
+        except ValueError as error:
+            hint = "the PNG and SVG buttons of each figure need neither"
+            yield {self.parts.status: status(f"error: {error}; {hint}"), self.bundle: None}
+            return
         yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
 
     def _open(self, file: str | None, request: gr.Request) -> Updates:
@@ -91,7 +114,7 @@ class Keep:
             return {self.parts.status: status(f"error: {error}")}
         visitor = visitor_of(request)
         self.workshop.runs.keep(visitor, record)
-        text = f"done: opened {len(trace.steps)} steps of {record.lanes[0].label}"
+        text = f"done: opened {counted(len(trace.steps), 'step')} of {record.lanes[0].label}"
         return {**self._on_show(record, text), self.history: self.listed(visitor)}
 
     def _show(self, event: gr.EventData, request: gr.Request) -> Updates:
@@ -101,7 +124,7 @@ class Keep:
         except ValueError as error:
             return {self.parts.status: status(f"error: {error}")}
         self.workshop.runs.keep(visitor, record)
-        return self._on_show(record, f"done: {len(record.lanes)} kept runs on show")
+        return self._on_show(record, f"done: {counted(len(record.lanes), 'kept run')} on show")
 
     def _on_show(self, record: RunRecord, text: str) -> Updates:
         screen = Screen(record, self.workshop.texts_of, self.parts)

@@ -69,7 +69,9 @@ def test_zip_opens_offline_and_its_trace_opens_here(
     open_file(page, next(tmp_path.glob("run-*/trace-b.json")))
     expect(page.locator("#status")).to_contain_text("done: opened")
     expect(page.locator("#grid h3")).to_have_text("none")
-    assert "keys" in page.inner_text("#grid .es-text")
+    trace = json.loads(next(tmp_path.glob("run-*/trace-b.json")).read_text())
+    assert page.inner_text("#grid .es-text").strip()
+    assert page.inner_text("#grid .es-text").split() == trace["text"].split()
 
 
 def test_file_that_is_no_trace_is_refused(open_page: Open, tmp_path: Path) -> None:
