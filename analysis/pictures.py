@@ -15,8 +15,7 @@ def save_pictures(
 ) -> list[Path]:
     """Write FOLDER/NAME.FORMAT for each figure and format, all in one start of the browser.
 
-    Raises ValueError in one sentence where kaleido or a browser is missing, before anything is written, and
-    where the browser fails.
+    Raises ValueError in one sentence where kaleido or a browser is missing, and where the browser fails.
     """
     for name in formats:
         if name not in FORMATS:

@@ -35,6 +35,13 @@ def test_pictures_are_saved_without_a_server(open_page: Open) -> None:
             assert b"One bar a step" in content
 
 
+def test_server_draws_pictures_of_a_run_of_ones_own_only(open_page: Open) -> None:
+    page = open_page(calm=True)
+    unfold(page)
+    page.click("#pictures")
+    expect(page.locator("#status")).to_contain_text("error: there is no run of yours to draw")
+
+
 @pytest.fixture
 def bundle(open_page: Open, tmp_path: Path) -> Path:
     page = open_page(calm=True)
