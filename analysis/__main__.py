@@ -1,35 +1,45 @@
 """python -m analysis: measure KV-cache policies from a terminal or, through `main`, from a program."""
 
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from analysis.cli import bench, compare, evaluate, floor, policies, report, run, sweep, tune
-from analysis.cli.parsing import Parser
+from analysis.cli.errors import UsageError
 
-COMMANDS = (run, compare, sweep, tune, bench, evaluate, floor, report, policies)
+if TYPE_CHECKING:
+    from analysis.cli.parsing import Parser
+
+INTERRUPTED = 130
 
 
-def build_parser() -> Parser:
-    """Every command with its options."""
+def build_parser() -> "Parser":
+    """Every command with its options. Loads torch."""
+    from analysis.cli import bench, compare, evaluate, floor, policies, report, run, sweep, tune
+    from analysis.cli.parsing import Parser
+
     parser = Parser(prog="python -m analysis", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND", parser_class=Parser)
-    for module in COMMANDS:
+    for module in (run, compare, sweep, tune, bench, evaluate, floor, report, policies):
         module.add_parser(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; returns its exit code: 0, 2 for input that can't be used, 1 for anything else.
+    """Run a command line; returns its exit code.
 
-    A usage error is one line on standard error. Errors that are no fault of the input propagate.
+    0; 2 for input that can't be used; 130 where Ctrl-C ended it before there was a result; 1 for anything
+    else, an interrupted measurement whose results so far were kept among it. A usage error is one line on
+    standard error. Errors that are no fault of the input propagate.
     """
     try:
         arguments = build_parser().parse_args(argv)
-        code = arguments.command(arguments)
+        return int(arguments.command(arguments))
     except SystemExit as stop:
         # argparse prints help and leaves; its errors are UsageError here.
         return int(stop.code or 0)
-    except ValueError as error:
+    except UsageError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -37,9 +47,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 1
-    return int(code)
+        return INTERRUPTED
+
+
+def _leave(*_: Any) -> NoReturn:
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # An exception out of the middle of a library's import may be swallowed or turned into another.
+        signal.signal(signal.SIGINT, _leave)
+        build_parser()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

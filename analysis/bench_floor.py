@@ -9,12 +9,12 @@ from typing import cast
 
 import pandas as pd
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from core import GenerationConfig, LanguageModel
 from core.cache import KVCache, RowStore
 from core.denoiser import Denoiser
+from core.models.attention import attend as attend_rows
 from core.models.transformer import Layer
 from core.policies.base import Outcome, Plan
 from core.policies.entropy_cache import EntropyCache, EntropyCacheConfig
@@ -165,10 +165,9 @@ def _actions(model: LanguageModel, denoiser: Denoiser, policy: FixedRows) -> dic
     q_width, inner = spec.num_heads * spec.head_dim, noise(rows.shape[1], spec.intermediate_size)
     mixed = noise(rows.shape[1], q_width)
     q, k, v = layers[0].project(hidden, rotary)
-    grouped = q.shape[1] != k.shape[1]
 
     def attend(layer: int, keys: Tensor, values: Tensor) -> Tensor:
-        return F.scaled_dot_product_attention(q, keys, values, enable_gqa=grouped)
+        return attend_rows(q, keys, values)
 
     def gather() -> Tensor:
         denoiser.rotary.at(to_rows(denoiser.task.rows, denoiser.num_rows))  # type: ignore[union-attr]

@@ -10,15 +10,20 @@ import torch
 from core import LanguageModel
 
 
-def environment(model: LanguageModel) -> dict[str, Any]:
-    """Versions, processor, threads and the model's facts, as plain values."""
+def environment(model: LanguageModel, workers: int = 0, threads: int | None = None) -> dict[str, Any]:
+    """Versions, processor, threads and the model's facts, as plain values.
+
+    workers: processes that measured beside each other, 0 for this one alone. threads: those of each, this
+    process's own unless given.
+    """
     cuda = model.device.type == "cuda"
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "platform": platform.platform(),
         "processor": torch.cuda.get_device_name(model.device) if cuda else _processor(),
-        "threads": torch.get_num_threads(),
+        "threads": threads or torch.get_num_threads(),
+        "workers": workers,
         "command": shlex.join(["python", "-m", "analysis", *sys.argv[1:]]),
         "model": model.facts(),
     }

@@ -1,6 +1,8 @@
 """Where units are measured: in this process, or in worker processes that each load the model once."""
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -26,13 +28,28 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """What every worker needs: a model to load, prompts and decoding."""
+    """What every worker needs: a model to load, prompts, decoding, and how many threads to use."""
 
     model: str
     device: str
     dtype: str
     prompts: tuple[Prompt, ...]
     base: GenerationConfig
+    threads: int = 1
+
+
+def available_cores() -> int:
+    """Processor cores that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def threads_each(workers: int) -> int:
+    """Threads for each of so many processes, so that all of them together fit the cores.
+
+    Never more than torch would use in one process, which is where OMP_NUM_THREADS is obeyed.
+    """
+    return max(1, min(available_cores() // workers, torch.get_num_threads()))
 
 
 class InProcess:
@@ -54,7 +71,7 @@ class InProcess:
 
 
 class InProcesses:
-    """Measure in `workers` processes of one thread each, which stay until `close`.
+    """Measure in `workers` processes of `task.threads` threads each, which stay until `close`.
 
     A worker that dies takes only its unfinished units with it: they are measured again by new workers.
     Raises RuntimeError when workers die more than `max_failures` times in a row without an outcome.
@@ -88,18 +105,24 @@ class InProcesses:
             self._pool = None
 
     def _start(self) -> ProcessPoolExecutor:
-        # Spawned, not forked: torch's threads do not survive a fork.
-        return ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("spawn"))
+        # Spawned, not forked: torch's threads do not survive a fork. A terminal sends Ctrl-C to all
+        # processes; only this one may act on it, by ending the workers after the units they are on.
+        return ProcessPoolExecutor(
+            self.workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_IGN),
+        )
 
 
 def work(task: Task, unit: Unit) -> Outcome:
     """One unit in a worker; its model is loaded and warmed up with the first one."""
-    return measure(_model(task.model, task.device, task.dtype), task.prompts, task.base, unit)
+    return measure(_model(task.model, task.device, task.dtype, task.threads), task.prompts, task.base, unit)
 
 
 @cache
-def _model(ref: str, device: str, dtype: str) -> LanguageModel:
-    torch.set_num_threads(1)
+def _model(ref: str, device: str, dtype: str, threads: int) -> LanguageModel:
+    torch.set_num_threads(threads)
     model = load_model(ref, device=device, dtype=dtype)
     # The first passes of a process are slower than the rest.
     token = next(token for token in (0, 1) if token != model.spec.mask_token_id)

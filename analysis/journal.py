@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from analysis.measure import Outcome
 from analysis.prompts import Prompt
@@ -28,20 +28,25 @@ class Journal:
     """A file of one header line and one outcome a line; open with `with`.
 
     Opening an existing file reads what it holds into `done` and goes on behind it; a last line that was
-    cut off in writing is dropped. machine: the environment that a new file is begun in. Raises ValueError
-    for a file that is no journal of the same purpose.
+    cut off in writing is dropped. machine: the environment that a new file is begun in. Without a path,
+    outcomes are kept in `done` alone. Raises ValueError for a file that is no journal of the same purpose.
     """
 
-    def __init__(self, path: Path, purpose: dict[str, Any], machine: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, path: Path | None, purpose: dict[str, Any], machine: dict[str, Any] | None = None
+    ) -> None:
         self.path, self.purpose, self.machine = path, purpose, machine
         self.done: dict[str, Outcome] = {}
 
     def __enter__(self) -> "Journal":
+        self._file: BinaryIO | None = None
+        if self.path is None:
+            return self
         whole = self.path.read_bytes() if self.path.exists() else b""
         kept = whole[: whole.rfind(b"\n") + 1]
         header = {"schema": 1, "kind": "journal", **self.purpose}
         if kept:
-            self._read(kept.decode("utf-8", errors="replace").splitlines(), header)
+            self._read(self.path, kept.decode("utf-8", errors="replace").splitlines(), header)
         self._file = self.path.open("r+b" if whole else "wb")
         self._file.truncate(len(kept))
         self._file.seek(len(kept))
@@ -52,7 +57,8 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome: in `done`, and in the file before this returns."""
@@ -60,17 +66,18 @@ class Journal:
         self._write(outcome.to_json())
 
     def _write(self, record: dict[str, Any]) -> None:
-        self._file.write(json.dumps(record).encode() + b"\n")
-        self._file.flush()
+        if self._file is not None:
+            self._file.write(json.dumps(record).encode() + b"\n")
+            self._file.flush()
 
-    def _read(self, lines: list[str], header: dict[str, Any]) -> None:
+    def _read(self, path: Path, lines: list[str], header: dict[str, Any]) -> None:
         try:
             found = json.loads(lines[0])
             outcomes = [Outcome.from_json(json.loads(line)) for line in lines[1:]]
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{self.path.name} is no journal of outcomes ({error})") from None
+            raise ValueError(f"{path.name} is no journal of outcomes ({error})") from None
         # Through JSON, so that tuples and infinities compare as they are read.
         for name, value in json.loads(json.dumps(header)).items():
             if not isinstance(found, dict) or found.get(name) != value:
-                raise ValueError(f"{self.path.name} was begun with another {name}; choose a new file")
+                raise ValueError(f"{path.name} was begun with another {name}; choose a new file")
         self.done = {outcome.key: outcome for outcome in outcomes}

@@ -1,11 +1,12 @@
 """Prompts of a measurement: text or token ids, with a grader where the record brings one."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.training.problems import Problem, grade
+from core.training.problems import Problem, grade, held_out
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Prompt:
         if self.problem is None or text is None:
             return None
         return grade(self.problem, text)
+
+
+def family_prompts(families: Sequence[str], number: int) -> list[Prompt]:
+    """`number` held-out problems of each family, always the same. Raises ValueError for an unknown one."""
+    return [Prompt(problem.prompt, problem) for name in families for problem in held_out(name, number)]
 
 
 def read_prompts(path: Path) -> list[Prompt]:

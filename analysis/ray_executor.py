@@ -25,9 +25,10 @@ class Worker:
 class OnRay:
     """Measure in `workers` actors of the cluster at `address`, or of one started here for the occasion.
 
-    Each actor holds one CPU, and one GPU where the model is on one, until `close`. A lost actor takes only
-    the unit it was on with it, which is measured again by a new one. Raises ValueError where Ray is not
-    installed, RuntimeError when actors die more than `max_failures` times in a row without an outcome.
+    Each actor holds `task.threads` CPUs, and one GPU where the model is on one, until `close`. A lost actor
+    takes only the unit it was on with it, which is measured again by a new one. Raises ValueError where Ray
+    is not installed, RuntimeError when actors die more than `max_failures` times in a row without an
+    outcome.
     """
 
     def __init__(self, task: Task, workers: int, address: str | None = None, max_failures: int = 3) -> None:
@@ -36,11 +37,12 @@ class OnRay:
         except ImportError:
             raise ValueError("executor ray needs the package ray; pip install ray") from None
         self.task, self.workers, self.max_failures = task, workers, max_failures
-        local: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
+        cores = workers * task.threads
+        local: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
         self._ray = ray
         gpus = 1 if task.device.startswith("cuda") else 0
-        self._actor = ray.remote(num_cpus=1, num_gpus=gpus)(Worker)
+        self._actor = ray.remote(num_cpus=task.threads, num_gpus=gpus)(Worker)
         self._idle: list[Any] = []
         self._started = 0
 

@@ -24,7 +24,7 @@ from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.tuning import Tuning
 from analysis.volatility import volatility
-from analysis.wording import counted, few_prompts, percent, saved
+from analysis.wording import counted, few_prompts, percent, saved, workforce
 
 T = TypeVar("T")
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -65,7 +65,7 @@ def render(results: Results, title: str) -> str:
         plotly_js=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         figure_html=figure_html,
         table_html=table_html,
-        counted=counted,
+        workforce=workforce,
     )
 
 

@@ -12,7 +12,7 @@ from analysis.measure import Outcome
 from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
-from analysis.wording import counted
+from analysis.wording import workforce
 from core import GenerationConfig
 
 
@@ -97,10 +97,10 @@ def _add_environment(results: Results, machine: dict[str, Any] | None, generatio
 
 def holds_for(machine: dict[str, Any], generation: dict[str, Any]) -> str:
     """Model, machine and decoding in words."""
-    model = machine["model"]
+    model, who = machine["model"], workforce(machine.get("workers", 0), machine["threads"])
     return (
         f"{model['ref']} ({model['family']}), {model['dtype']} on {model['device']}, "
-        f"{counted(machine['threads'], 'thread')}; decoding: {' '.join(setting_texts(generation))}"
+        f"{who}; decoding: {' '.join(setting_texts(generation))}"
     )
 
 

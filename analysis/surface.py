@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from analysis.tuning import Candidate
 
@@ -23,6 +24,19 @@ class Surface:
     cost: np.ndarray
     loss: np.ndarray
     prompts: np.ndarray
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a cell."""
+        x, y = np.meshgrid(np.arange(len(self.x)), np.arange(len(self.y)))
+        return pd.DataFrame(
+            {
+                self.x_name: [self.x[index] for index in x.ravel()],
+                self.y_name: [self.y[index] for index in y.ravel()],
+                "cost": self.cost.ravel(),
+                "loss": self.loss.ravel(),
+                "prompts": self.prompts.ravel(),
+            }
+        )
 
 
 def surface(candidates: Sequence[Candidate]) -> Surface:

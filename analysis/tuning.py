@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -123,6 +123,13 @@ class Search:
         self.first = self.order[:first_prompts]
         self.outcomes: dict[str, Outcome] = {}
         self._losses: dict[str, float] = {}
+
+    def recall(self, outcomes: Iterable[Outcome]) -> None:
+        """Take over what was measured before; outcomes of other settings and of repeats are left out."""
+        references = [reference_of(setting) for setting in self.settings.values()]
+        every = (*self.settings.values(), *references)
+        known = {Unit(setting, prompt).key for setting in every for prompt in self.order}
+        self.outcomes |= {outcome.key: outcome for outcome in outcomes if outcome.key in known}
 
     def run(self, execute: Executor) -> Iterator[Outcome]:
         """Measure until the best is known, `width` settings at a time, each outcome as it comes.

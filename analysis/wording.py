@@ -23,6 +23,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def workforce(workers: int, threads: int) -> str:
+    """Who measured: this process alone, or workers beside each other."""
+    each = counted(threads, "thread")
+    return f"{counted(workers, 'worker')} of {each} each" if workers else each
+
+
 def quartiles(low: float, high: float, prompts: int, repeats: int) -> str:
     """A spread over prompts; of one prompt there is none."""
     if prompts > 1:

@@ -15,7 +15,7 @@ from analysis.environment import environment
 from analysis.measure import reference_of
 from analysis.settings import Setting
 from analysis.shapes import SHAPES, parse_shape, random_model
-from core import GenerationConfig, LanguageModel, load_model
+from core import GenerationConfig, LanguageModel, ModelSpec, load_model
 
 DEFAULT = ("dual", "entropy:entropy_threshold=inf")
 HEADER = (
@@ -50,25 +50,24 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Measure size by size; an interruption prints what there is and returns 1."""
-    parsing.require_at_least("--repeats", arguments.repeats, 1)
-    base = parsing.generation_config(arguments)
-    wanted = [Setting.parse(text) for text in arguments.policies]
-    for setting in wanted:
-        setting.decoding(base)
-    every = [*map(reference_of, wanted), *wanted]
-    settings = list({setting.label: setting for setting in every}.values())
-    lengths = numbers_of("--prompt-lengths", arguments.prompt_lengths)
-    batches = numbers_of("--batches", arguments.batches)
-    for shape in arguments.shapes:
-        parse_shape(shape)
-    parsing.check_writable(arguments.json)
+    with parsing.checking():
+        parsing.require_at_least("--repeats", arguments.repeats, 1)
+        base = parsing.generation_config(arguments)
+        settings = _settings(arguments.policies, base)
+        lengths = numbers_of("--prompt-lengths", arguments.prompt_lengths)
+        batches = numbers_of("--batches", arguments.batches)
+        for shape in arguments.shapes:
+            _check_room(shape, parse_shape(shape), lengths, base)
+        parsing.check_writable(arguments.json)
     places = [Place(length, batch) for length in lengths for batch in batches]
     points: list[BenchPoint] = []
     machine: dict[str, object] = {}
     interrupted = False
     try:
         for shape in arguments.shapes or [None]:
-            model = model_of(arguments, shape)
+            with parsing.checking():
+                model = model_of(arguments, shape)
+                _check_room(model.ref, model.spec, lengths, base)
             machine = machine or environment(model)
             for place in progress(places, model.ref):
                 points.extend(bench(model, base, settings, [place], arguments.repeats))
@@ -80,6 +79,26 @@ def command(arguments: argparse.Namespace) -> int:
         arguments.json.write_text(json.dumps(content), encoding="utf-8")
     print("\n".join(_report(base, points)))
     return 1 if interrupted else 0
+
+
+def _settings(texts: list[str], base: GenerationConfig) -> list[Setting]:
+    """No cache first, then the settings asked for, each once. Raises ValueError for a bad one."""
+    wanted = [Setting.parse(text) for text in texts]
+    for setting in wanted:
+        setting.decoding(base)
+    every = [*map(reference_of, wanted), *wanted]
+    return list({setting.label: setting for setting in every}.values())
+
+
+def _check_room(name: str, spec: ModelSpec, lengths: list[int], base: GenerationConfig) -> None:
+    """Raise UsageError for a prompt length that the model has no positions for."""
+    room = spec.max_positions - base.gen_length
+    for length in lengths:
+        if length > room:
+            raise parsing.UsageError(
+                f"--prompt-lengths {length}: {name} has {spec.max_positions} positions, so at most {room} "
+                f"beside gen_length {base.gen_length}"
+            )
 
 
 def model_of(arguments: argparse.Namespace, shape: str | None) -> LanguageModel:

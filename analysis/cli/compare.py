@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.cli import parsing
-from analysis.cli.progress import progress
+from analysis.cli.progress import Counter
 from analysis.cli.text import counted, figure, heading, legend, percent, table
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.environment import environment
@@ -34,37 +34,47 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     )
     parser.add_argument("--repeats", type=int, default=3, help="times each prompt is measured (3)")
     parser.add_argument("--no-vanilla", action="store_true", help="leave out the slow baseline")
+    parser.add_argument("--journal", type=Path, metavar="FILE.jsonl", help="keep runs as they come, to go on")
     parser.add_argument("--json", type=Path, metavar="OUT", help="every run and the summary")
+    parsing.add_markdown_option(parser)
     parser.set_defaults(command=command)
 
 
 def command(arguments: argparse.Namespace) -> int:
     """Measure and print; an interruption prints what there is and returns 1."""
-    parsing.require_at_least("--repeats", arguments.repeats, 1)
-    base = parsing.generation_config(arguments)
-    settings = with_baselines(
-        [Setting.parse(text) for text in arguments.policies], base, arguments.no_vanilla
-    )
-    for setting in settings:
-        setting.decoding(base)
-    prompts = parsing.prompts_of(arguments)
-    parsing.check_writable(arguments.json)
-    model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-    parsing.check_fit(model, prompts, base)
-    outcomes: list[Outcome] = []
+    with parsing.checking():
+        parsing.require_at_least("--repeats", arguments.repeats, 1)
+        base = parsing.generation_config(arguments)
+        settings = with_baselines(
+            [Setting.parse(text) for text in arguments.policies], base, arguments.no_vanilla
+        )
+        for setting in settings:
+            setting.decoding(base)
+        prompts = parsing.prompts_of(arguments)
+        parsing.check_apart(arguments.prompts, arguments.journal, arguments.json)
+        for path in (arguments.journal, arguments.json):
+            parsing.check_writable(path)
+        model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+        parsing.check_fit(model, prompts, base)
+    units = list(interleaved(settings, len(prompts), arguments.repeats))
     interrupted = False
-    try:
-        warm_up(model, prompts, base, settings)
-        units = list(interleaved(settings, len(prompts), arguments.repeats))
-        for unit in progress(units, "runs"):
-            outcomes.append(measure(model, prompts, base, unit))
-    except KeyboardInterrupt:
-        interrupted = True
+    with parsing.opened_journal(arguments.journal, model, prompts, base, environment(model)) as journal:
+        left = [unit for unit in units if unit.key not in journal.done]
+        try:
+            if left:
+                warm_up(model, prompts, base, settings)
+            with Counter("runs", total=len(units), done=len(units) - len(left)) as counter:
+                for unit in left:
+                    journal.add(measure(model, prompts, base, unit))
+                    counter.advance()
+        except KeyboardInterrupt:
+            interrupted = True
+    outcomes = [journal.done[unit.key] for unit in units if unit.key in journal.done]
     result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
     if arguments.json is not None:
         content = _to_json(model, base, outcomes, result, interrupted)
         arguments.json.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    print("\n".join(report(model, base, result, interrupted)))
+    print("\n".join(report(model, base, result, interrupted, markdown=arguments.markdown)))
     return 1 if interrupted else 0
 
 
@@ -81,6 +91,7 @@ def report(
     result: Comparison,
     interrupted: bool = False,
     threads: str | None = None,
+    markdown: bool = False,
 ) -> list[str]:
     """Lines for standard output; threads: those of this process unless given."""
     if not result.summaries:
@@ -92,9 +103,9 @@ def report(
         f"n = {counted(first.prompts, 'prompt')}, {measured} after a warm-up"
         + ("; interrupted, so not every setting has all of them" if interrupted else ""),
         "",
-        table(HEADER, [_row(summary) for summary in result.summaries]),
+        table(HEADER, [_row(summary) for summary in result.summaries], markdown=markdown),
         "",
-        *legend(summary.setting for summary in result.summaries),
+        *legend((summary.setting for summary in result.summaries), markdown),
         "",
         "tokens/s: median over prompts of the median over repeats, quartiles over prompts. x vanilla, x",
         "parallel: median speedup over one token a step, and over the same commit rule, both without a",

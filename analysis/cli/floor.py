@@ -43,29 +43,32 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Measure row count by row count and print a table."""
-    for name in ("batch", "repeats", "threads", "plain"):
-        value = getattr(arguments, name)
-        if value is not None:
-            parsing.require_at_least(f"--{name}", value, 1)
-    rows = numbers_of("--rows", arguments.rows)
-    parsing.check_writable(arguments.json)
+    with parsing.checking():
+        for name in ("batch", "repeats", "threads", "plain"):
+            value = getattr(arguments, name)
+            if value is not None:
+                parsing.require_at_least(f"--{name}", value, 1)
+        rows = numbers_of("--rows", arguments.rows)
+        parsing.check_writable(arguments.json)
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
-    model = model_of(arguments, None if arguments.model else arguments.shape)
-    # Before anything else has grown the heap.
-    memory = measure_memory(model, arguments.length) if arguments.memory else None
-    points = list(
-        measure_floor(
-            model,
-            arguments.length,
-            rows,
-            batch=arguments.batch,
-            repeats=arguments.repeats,
-            gen_length=min(256, arguments.length // 2),
-            clock=arguments.clock,
+    # The measurements check their sizes themselves, as they start.
+    with parsing.checking():
+        model = model_of(arguments, None if arguments.model else arguments.shape)
+        # Before anything else has grown the heap.
+        memory = measure_memory(model, arguments.length) if arguments.memory else None
+        points = list(
+            measure_floor(
+                model,
+                arguments.length,
+                rows,
+                batch=arguments.batch,
+                repeats=arguments.repeats,
+                gen_length=min(256, arguments.length // 2),
+                clock=arguments.clock,
+            )
         )
-    )
-    loops = _plain(arguments, model) if arguments.plain else []
+        loops = _plain(arguments, model) if arguments.plain else []
     if arguments.json is not None:
         content = {"schema": 1, "kind": "floor", "environment": environment(model)}
         content |= {"points": [vars(point) for point in points], "plain": [vars(loop) for loop in loops]}

@@ -1,23 +1,42 @@
 """Options that the commands share, and what they are turned into: configs, prompts, a place to write."""
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from analysis.prompts import Prompt, read_prompts
+from analysis.cli.errors import UsageError, checking
+from analysis.journal import Journal, purpose
+from analysis.prompts import Prompt, family_prompts, read_prompts
 from analysis.settings import parse_settings, split_settings
 from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, LanguageModel, create_policy
+from core.training.problems import FAMILIES
+
+__all__ = [
+    "Parser",
+    "UsageError",
+    "add_common_options",
+    "add_markdown_option",
+    "check_apart",
+    "check_fit",
+    "check_writable",
+    "checking",
+    "generation_config",
+    "opened_journal",
+    "policy_of",
+    "policy_settings",
+    "prompts_of",
+    "require_at_least",
+]
 
 DTYPE_HELP = (
     "auto, float32, bfloat16 or float16 (auto: bfloat16 on CUDA, and on a CPU where a short timing finds it "
     "faster, else float32; tokens can differ between them)"
 )
+PROBLEMS = 32
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
-
-
-class UsageError(ValueError):
-    """Input that a command can't work with; its text is the one line the user reads."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,7 +67,13 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
         source.add_argument("--prompt", help="prompt text")
         source.add_argument("--prompt-ids", help="prompt as token ids: 1,2,3")
         source.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="one JSON object a line")
-        parser.add_argument("--limit", type=int, help="use only the first LIMIT prompts of the file")
+        source.add_argument(
+            "--family",
+            metavar="NAME,...",
+            help=f"held-out problems of the families the embedded model learned: {', '.join(FAMILIES)}",
+        )
+        parser.add_argument("--n", type=int, help=f"problems of each family ({PROBLEMS})")
+        parser.add_argument("--limit", type=int, help="use only the first LIMIT prompts")
     default = GenerationConfig()
     parser.add_argument("--gen-length", type=int, help=f"tokens to generate ({default.gen_length})")
     parser.add_argument("--block-length", type=int, help=f"decoding window ({default.block_length})")
@@ -57,6 +82,10 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
     parser.add_argument("--steps", type=int, help="denoising steps of the quota rule (gen-length)")
     parser.add_argument("--temperature", type=float, help=f"0 is greedy ({default.temperature:g})")
     parser.add_argument("--seed", type=int, help=f"seed of every request ({default.seed})")
+
+
+def add_markdown_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--markdown", action="store_true", help="print tables to paste into a document")
 
 
 def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
@@ -90,6 +119,15 @@ def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:
     """The prompts asked for. Raises ValueError for empty or malformed ones, or a file that can't be read."""
     if arguments.limit is not None:
         require_at_least("--limit", arguments.limit, 1)
+    if arguments.n is not None and arguments.family is None:
+        raise UsageError("--n counts the problems of a family; give --family with it, or --limit")
+    if arguments.family is not None:
+        number = PROBLEMS if arguments.n is None else arguments.n
+        require_at_least("--n", number, 1)
+        names = [name.strip() for name in arguments.family.split(",")]
+        if len(set(names)) < len(names):
+            raise UsageError(f"--family {arguments.family} names a family twice")
+        return family_prompts(names, number)[: arguments.limit]
     if arguments.prompts is not None:
         try:
             return read_prompts(arguments.prompts)[: arguments.limit]
@@ -120,6 +158,21 @@ def check_fit(model: LanguageModel, prompts: Sequence[Prompt], generation: Gener
             raise UsageError(f"prompt {index}: {error}") from None
 
 
+@contextmanager
+def opened_journal(
+    path: Path | None,
+    model: LanguageModel,
+    prompts: Sequence[Prompt],
+    base: GenerationConfig,
+    machine: dict[str, Any],
+) -> Iterator[Journal]:
+    """The journal at a path, or one that keeps nothing for None. UsageError for another measurement's."""
+    with ExitStack() as stack:
+        with checking():
+            journal = stack.enter_context(Journal(path, purpose(model, prompts, base), machine))
+        yield journal
+
+
 def check_apart(*paths: Path | None) -> None:
     """Raise UsageError where one file is named for two purposes: the second would overwrite the first."""
     named = [path.resolve() for path in paths if path is not None]
@@ -132,11 +185,13 @@ def check_writable(path: Path | None) -> None:
     """Raise UsageError, before any work, where a result could not be written; changes no file."""
     if path is None:
         return
-    existed = path.exists()
+    # Of a link, what it points to: a link to nothing is not ours to delete.
+    target = Path(os.path.realpath(path))
+    existed = target.exists()
     try:
-        with path.open("a", encoding="utf-8"):
+        with target.open("a", encoding="utf-8"):
             pass
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
     if not existed:
-        path.unlink()
+        target.unlink()

@@ -26,7 +26,8 @@ def command(arguments: argparse.Namespace) -> int:
             print("\n".join(["", *says(name, policy)]))
         return 0
     # Creating it refuses an unknown name in the registry's own words.
-    chosen = type(create_policy(arguments.policy))
+    with parsing.checking():
+        chosen = type(create_policy(arguments.policy))
     print("\n".join(describe(chosen)))
     return 0
 

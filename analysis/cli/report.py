@@ -21,8 +21,11 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 
 
 def command(arguments: argparse.Namespace) -> int:
-    results = read_results(arguments.files)
-    parsing.check_writable(arguments.out)
-    arguments.out.write_text(render(results, arguments.title), encoding="utf-8")
+    # Some of what a file can lack shows only when it is drawn.
+    with parsing.checking():
+        results = read_results(arguments.files)
+        parsing.check_writable(arguments.out)
+        text = render(results, arguments.title)
+    arguments.out.write_text(text, encoding="utf-8")
     print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB, opens without a network)")
     return 0

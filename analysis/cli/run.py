@@ -59,17 +59,18 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Check everything first, then run. Returns 1 where the run was interrupted; what there is is kept."""
-    generation, policy = parsing.generation_config(arguments), parsing.policy_of(arguments)
-    prompts = parsing.prompts_of(arguments)
-    if arguments.staleness is not None:
-        parsing.require_at_least("--staleness", arguments.staleness, 1)
-    if arguments.drift_json is not None and arguments.drift is None:
-        arguments.drift = "one-token"
-    parsing.check_apart(arguments.prompts, arguments.json, arguments.drift_json)
-    for path in (arguments.json, arguments.drift_json):
-        parsing.check_writable(path)
-    model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-    parsing.check_fit(model, prompts, generation)
+    with parsing.checking():
+        generation, policy = parsing.generation_config(arguments), parsing.policy_of(arguments)
+        prompts = parsing.prompts_of(arguments)
+        if arguments.staleness is not None:
+            parsing.require_at_least("--staleness", arguments.staleness, 1)
+        if arguments.drift_json is not None and arguments.drift is None:
+            arguments.drift = "one-token"
+        parsing.check_apart(arguments.prompts, arguments.json, arguments.drift_json)
+        for path in (arguments.json, arguments.drift_json):
+            parsing.check_writable(path)
+        model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+        parsing.check_fit(model, prompts, generation)
     results, interrupted = Results(), False
     try:
         _measure(arguments, model, prompts, generation, policy, results)

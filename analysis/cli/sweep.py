@@ -4,18 +4,19 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
+import torch
+
 from analysis.cli import parsing
 from analysis.cli.compare import report
 from analysis.cli.progress import Counter
 from analysis.comparison import summarise
 from analysis.environment import environment
-from analysis.executors import Executor, InProcess, InProcesses, Task
+from analysis.executors import Executor, InProcess, InProcesses, Task, available_cores, threads_each
 from analysis.grid import Axis, grid_settings, random_settings
-from analysis.journal import Journal, purpose
 from analysis.measure import interleaved, reference_of, vanilla
 from analysis.ray_executor import OnRay
 from analysis.settings import Setting
-from analysis.wording import counted
+from analysis.wording import counted, workforce
 from core import GenerationConfig, LanguageModel, load_model
 
 
@@ -35,6 +36,7 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser.add_argument("--vanilla", action="store_true", help="also measure one token a step")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.jsonl", help="outcomes as they come")
     add_worker_option(parser)
+    parsing.add_markdown_option(parser)
     parser.set_defaults(command=command)
 
 
@@ -42,20 +44,30 @@ def add_worker_option(parser: argparse.ArgumentParser) -> None:
     where = parser.add_argument_group("where to measure")
     where.add_argument("--executor", choices=("local", "ray"), default="local", help="this machine (local)")
     where.add_argument("--workers", type=int, help="processes, 0 for this one (0), or actors on Ray (2)")
+    where.add_argument(
+        "--worker-threads", type=int, metavar="N", help="threads of each worker (cores / workers; 1 on Ray)"
+    )
     where.add_argument("--address", help="of a Ray cluster; without it one is started here")
 
 
 def command(arguments: argparse.Namespace) -> int:
     """Measure what the file does not hold yet; an interruption leaves a file that goes on."""
-    parsing.require_at_least("--repeats", arguments.repeats, 1)
-    base = parsing.generation_config(arguments)
-    wanted = settings_of(arguments, base)
-    task, model = prepare(arguments, base)
+    with parsing.checking():
+        parsing.require_at_least("--repeats", arguments.repeats, 1)
+        if arguments.out.suffix == ".parquet":
+            raise parsing.UsageError(
+                f"--out {arguments.out} must be JSON lines, so that a sweep can go on; `export` makes Parquet"
+            )
+        base = parsing.generation_config(arguments)
+        wanted = settings_of(arguments, base)
+        parsing.check_apart(arguments.prompts, arguments.out)
+        parsing.check_writable(arguments.out)
+        task, model = prepare(arguments, base)
     baselines = [*map(reference_of, wanted), *([vanilla(base)] if arguments.vanilla else [])]
     settings = list({setting.label: setting for setting in (*baselines, *wanted)}.values())
-    parsing.check_writable(arguments.out)
+    machine = environment(model, arguments.workers, task.threads)
     interrupted = False
-    with Journal(arguments.out, purpose(model, task.prompts, base), environment(model)) as journal:
+    with parsing.opened_journal(arguments.out, model, task.prompts, base, machine) as journal:
         every = list(interleaved(settings, len(task.prompts), arguments.repeats))
         units = [unit for unit in every if unit.key not in journal.done]
         try:
@@ -69,13 +81,16 @@ def command(arguments: argparse.Namespace) -> int:
         chosen = {unit.key for unit in every}
         outcomes = [outcome for key, outcome in journal.done.items() if key in chosen]
     result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
-    print("\n".join(report(model, base, result, interrupted, threads_text(arguments))))
+    who = threads_text(arguments, task)
+    print("\n".join(report(model, base, result, interrupted, who, arguments.markdown)))
     return 1 if interrupted else 0
 
 
-def threads_text(arguments: argparse.Namespace) -> str | None:
-    """Threads of the workers, None where this process measures."""
-    return f"{counted(arguments.workers, 'worker')} of one thread" if arguments.workers else None
+def threads_text(arguments: argparse.Namespace, task: Task) -> str:
+    """Who measured, and where workers could be in each other's way, on how many cores."""
+    text = workforce(arguments.workers, task.threads)
+    local = arguments.workers and arguments.executor == "local"
+    return f"{text} on {counted(available_cores(), 'core')}" if local else text
 
 
 def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[Setting]:
@@ -101,6 +116,10 @@ def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task
     if arguments.workers is None:
         arguments.workers = 2 if on_cluster else 0
     parsing.require_at_least("--workers", arguments.workers, 1 if on_cluster else 0)
+    if arguments.worker_threads is not None:
+        parsing.require_at_least("--worker-threads", arguments.worker_threads, 1)
+        if not arguments.workers:
+            raise parsing.UsageError("--worker-threads is of workers; give --workers with it")
     if arguments.address is not None and not on_cluster:
         raise parsing.UsageError("--address is of a Ray cluster; give --executor ray with it")
     prompts = parsing.prompts_of(arguments)
@@ -108,11 +127,20 @@ def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task
     parsing.check_fit(model, prompts, base)
     # Workers must not choose a number type of their own.
     dtype = str(model.dtype).removeprefix("torch.")
-    return Task(arguments.model, str(model.device), dtype, tuple(prompts), base), model
+    threads = arguments.worker_threads or _threads(arguments.workers, on_cluster)
+    return Task(arguments.model, str(model.device), dtype, tuple(prompts), base, threads), model
+
+
+def _threads(workers: int, on_cluster: bool) -> int:
+    """Threads of each process that measures, where none were asked for; a cluster's cores aren't known."""
+    if on_cluster:
+        return 1
+    return threads_each(workers) if workers else torch.get_num_threads()
 
 
 def executor(arguments: argparse.Namespace, task: Task, model: LanguageModel) -> Executor:
-    """In this process, in --workers processes, or on Ray."""
+    """In this process, in --workers processes, or on Ray. Raises UsageError where Ray is missing."""
     if arguments.executor == "ray":
-        return OnRay(task, arguments.workers, arguments.address)
+        with parsing.checking():
+            return OnRay(task, arguments.workers, arguments.address)
     return InProcesses(task, arguments.workers) if arguments.workers else InProcess(model, task)

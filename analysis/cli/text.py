@@ -23,15 +23,23 @@ def heading(model: LanguageModel, base: GenerationConfig, threads: str | None = 
     ]
 
 
-def legend(labels: Iterable[str]) -> list[str]:
+def legend(labels: Iterable[str], markdown: bool = False) -> list[str]:
     """Every setting of the rows with these labels, defaults included: a line each."""
     named = {label: Setting.parse(label).described for label in labels}
+    if markdown:
+        return ["All settings of each row:", "", *(f"- `{name}`: {text}" for name, text in named.items())]
     width = max(map(len, named), default=0)
     return ["all settings of each row:", *(f"  {name.ljust(width)}  {text}" for name, text in named.items())]
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns as wide as their content; the first `left` are words, in the others numbers line up."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, markdown: bool = False) -> str:
+    """Columns as wide as their content; the first `left` are words, in the others numbers line up.
+
+    markdown: a table to paste into a document instead.
+    """
+    if markdown:
+        rules = ["---" if column < left else "---:" for column in range(len(header))]
+        return "\n".join(f"| {' | '.join(row)} |" for row in (header, rules, *rows))
     cells = [list(header), *[list(row) for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     lines = []

@@ -4,17 +4,20 @@ import argparse
 import json
 import shlex
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from analysis.cli import parsing, sweep
+from analysis.cli import parsing, sweep, tune_text
 from analysis.cli.progress import Counter
 from analysis.cli.text import counted, heading, legend, percent, table
 from analysis.environment import environment
+from analysis.executors import Task
 from analysis.journal import Journal, purpose
 from analysis.measure import reference_of
 from analysis.settings import Setting, setting_texts
 from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning
+from analysis.verdict import Verdict, judge
 from analysis.wording import few_prompts, saved
 from core import GenerationConfig, LanguageModel
 
@@ -34,37 +37,52 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser.add_argument("--budget", type=float, default=0.05, help="share of it that may be lost (0.05)")
     parser.add_argument("--objective", choices=OBJECTIVES, default="seconds", help="what to save (seconds)")
     parser.add_argument("--journal", type=Path, metavar="FILE.jsonl", help="keep outcomes, to go on later")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="SWEEP.jsonl",
+        help="judge the choice by a finished sweep of the same grid and prompts",
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="candidates and the choice")
     sweep.add_worker_option(parser)
+    parsing.add_markdown_option(parser)
     parser.set_defaults(command=command)
 
 
 def command(arguments: argparse.Namespace) -> int:
     """Search and print; returns 1 where it was interrupted."""
-    if arguments.grid is None:
-        if arguments.policy != "entropy":
-            raise parsing.UsageError("--grid is needed for a policy other than entropy")
-        arguments.grid = list(DEFAULT_GRID)
-    arguments.random = None
-    base = parsing.generation_config(arguments)
-    settings = sweep.settings_of(arguments, base)
-    task, model = sweep.prepare(arguments, base)
-    graded = all(prompt.problem is not None for prompt in task.prompts)
-    if arguments.keep == "accuracy" and not graded:
-        raise parsing.UsageError("--keep accuracy, but a prompt has no answer to grade; allowed: agreement")
-    keep = arguments.keep or ("accuracy" if graded else "agreement")
-    goal = Goal(keep, arguments.budget, arguments.objective)
-    for path in (arguments.journal, arguments.json):
-        parsing.check_writable(path)
-    width = max(arguments.workers, 1)
-    search = Search(settings, len(task.prompts), goal, model.spec.eos_token_ids, width=width)
-    interrupted = False
+    with parsing.checking():
+        if arguments.grid is None:
+            if arguments.policy != "entropy":
+                raise parsing.UsageError("--grid is needed for a policy other than entropy")
+            arguments.grid = list(DEFAULT_GRID)
+        arguments.random = None
+        base = parsing.generation_config(arguments)
+        settings = sweep.settings_of(arguments, base)
+        goal = Goal(arguments.keep or "agreement", arguments.budget, arguments.objective)
+        parsing.check_apart(arguments.prompts, arguments.journal, arguments.against, arguments.json)
+        for path in (arguments.journal, arguments.json):
+            parsing.check_writable(path)
+        task, model = sweep.prepare(arguments, base)
+        graded = all(prompt.problem is not None for prompt in task.prompts)
+        if arguments.keep == "accuracy" and not graded:
+            raise parsing.UsageError(
+                "--keep accuracy, but a prompt has no answer to grade; allowed: agreement"
+            )
+        if arguments.keep is None and graded:
+            goal = replace(goal, keep="accuracy")
+
+    def new_search() -> Search:
+        width, eos = max(arguments.workers, 1), model.spec.eos_token_ids
+        return Search(settings, len(task.prompts), goal, eos, width=width)
+
+    grid = _full_grid(arguments.against, new_search(), model, task, base)
+    search, interrupted = new_search(), False
+    machine = environment(model, arguments.workers, task.threads)
     with ExitStack() as stack:
-        journal = None
-        if arguments.journal is not None:
-            what = purpose(model, task.prompts, base)
-            journal = stack.enter_context(Journal(arguments.journal, what, environment(model)))
-            search.outcomes |= journal.done
+        opened = parsing.opened_journal(arguments.journal, model, task.prompts, base, machine)
+        journal = stack.enter_context(opened)
+        search.recall(journal.done.values())
         execute = stack.enter_context(closing(sweep.executor(arguments, task, model)))
         # How long the race goes on is not known before; the bar shows it against the full grid.
         full_grid = search.result().full_grid
@@ -72,21 +90,40 @@ def command(arguments: argparse.Namespace) -> int:
         try:
             for outcome in search.run(execute):
                 counter.advance()
-                if journal is not None:
-                    journal.add(outcome)
+                journal.add(outcome)
         except KeyboardInterrupt:
             interrupted = True
     result = search.result()
+    verdict = judge(search, grid) if grid is not None and not interrupted else None
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps(_to_json(model, base, result, interrupted)), encoding="utf-8")
-    lines = [*heading(model, base, sweep.threads_text(arguments)), *_report(result, len(task.prompts))]
+        content = to_json(machine, base, result, interrupted, verdict)
+        arguments.json.write_text(json.dumps(content), encoding="utf-8")
+    lines = heading(model, base, sweep.threads_text(arguments, task))
+    lines += _report(result, len(task.prompts), arguments.markdown)
+    if verdict is not None and grid is not None:
+        lines += ["", *tune_text.verdict_lines(verdict, grid.result(), arguments.markdown)]
     if interrupted:
         lines.append("interrupted: settings measured on fewer prompts may still be better")
-    print("\n".join([*lines, *choice(result, len(task.prompts))]))
+    print("\n".join([*lines, "", *choice(result, len(task.prompts))]))
     return 1 if interrupted else 0
 
 
-def _report(result: Tuning, prompts: int) -> list[str]:
+def _full_grid(
+    path: Path | None, search: Search, model: LanguageModel, task: Task, base: GenerationConfig
+) -> Search | None:
+    """A search that knows every run of a sweep's file. UsageError where the file lacks some."""
+    if path is None:
+        return None
+    with parsing.checking():
+        if not path.is_file():
+            raise parsing.UsageError(f"--against {path} is no file")
+        with Journal(path, purpose(model, task.prompts, base)) as journal:
+            search.recall(journal.done.values())
+        judge(search, search)
+    return search
+
+
+def _report(result: Tuning, prompts: int, markdown: bool) -> list[str]:
     goal = result.goal
     cost = f"{goal.objective} of no cache"
     header = ("setting", cost, "over prompts", f"{goal.keep} lost", "measured", "on the front")
@@ -94,9 +131,9 @@ def _report(result: Tuning, prompts: int) -> list[str]:
     return [
         f"n = {counted(prompts, 'prompt')}, each setting measured at most once on each",
         "",
-        table(header, rows),
+        table(header, rows, markdown=markdown),
         "",
-        *legend(candidate.setting.label for candidate in result.candidates),
+        *legend((candidate.setting.label for candidate in result.candidates), markdown),
         "",
         f"{cost}: sums over the prompts measured; over prompts: smallest and largest of one prompt. on the",
         f"front: measured on every prompt, and no other such setting is better in both cost and {goal.keep}.",
@@ -141,14 +178,19 @@ def to_paste(setting: Setting) -> str:
     return shlex.join(["--policy", setting.policy, *(["--set", *settings] if settings else [])])
 
 
-def _to_json(
-    model: LanguageModel, base: GenerationConfig, result: Tuning, interrupted: bool
+def to_json(
+    machine: dict[str, Any],
+    base: GenerationConfig,
+    result: Tuning,
+    interrupted: bool,
+    verdict: Verdict | None,
 ) -> dict[str, Any]:
+    """The file that `report` reads."""
     return {
         "schema": 1,
         "kind": "tuning",
         "complete": not interrupted,
-        "environment": environment(model),
+        "environment": machine,
         "generation": base.to_dict(),
         "goal": vars(result.goal),
         "measured": result.measured,
@@ -156,4 +198,5 @@ def _to_json(
         "best": result.best.setting.label if result.best else None,
         "settings": {c.setting.label: c.setting.described for c in result.candidates},
         "candidates": json.loads(result.to_frame().to_json(orient="records")),
+        "verdict": json.loads(verdict.to_frame().to_json(orient="records")) if verdict else None,
     }

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.plots.theme import apply_theme, empty_figure, look, step_numbers
+from analysis.plots.theme import apply_theme, empty_figure, look, over_steps, step_numbers
 from analysis.projection import Projection
 
 TITLE = "Projected recomputes along the recorded path"
@@ -63,4 +63,5 @@ def projection_figure(projection: Projection, dark: bool = False) -> go.Figure:
     figure.update_layout(barmode="overlay")
     figure.update_yaxes(title_text="nats", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title_text="step", row=2, col=1)
+    over_steps(figure, len(projection.full))
     return figure

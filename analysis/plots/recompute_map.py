@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.plots.theme import apply_theme, empty_figure, look, step_numbers
+from analysis.plots.theme import Look, apply_theme, empty_figure, look, over_steps, step_numbers
 from analysis.timeline import Timeline
 
 TITLES = {"share": "Recomputed positions", "age": "Steps since a position was recomputed"}
@@ -19,30 +19,47 @@ def recompute_map_figure(timeline: Timeline, show: str = "share", dark: bool = F
     if not len(timeline.full):
         return empty_figure(TITLES[show], "no step yet", dark)
     colours = look(dark)
-    values = timeline.share if show == "share" else timeline.age
     figure = go.Figure(
-        go.Heatmap(
-            z=values.T,
-            x=step_numbers(len(values)),
-            colorscale=[[0, colours.background], [1, colours.partial]] if show == "share" else "Cividis",
-            zmin=0,
-            zmax=1 if show == "share" else None,
-            showscale=show == "age",
-            colorbar={"title": {"text": "steps"}, "thickness": 12},
-            hovertemplate="step %{x}, position %{y}: %{z:.3g}<extra></extra>",
-        )
+        _share(timeline, colours) if show == "share" else _age(timeline),
     )
     decoded = np.flatnonzero(timeline.decoded_at >= 0)
     figure.add_scatter(
         x=step_numbers(timeline.decoded_at[decoded]),
         y=decoded + timeline.prompt_length,
         mode="markers",
-        marker={"color": colours.full, "size": 4},
+        marker={"color": colours.ink, "size": 4, "line": {"color": colours.background, "width": 0.5}},
         name="committed",
         hovertemplate="position %{y} committed at step %{x}<extra></extra>",
     )
     figure.add_hline(y=timeline.prompt_length - 0.5, line={"color": colours.ink, "width": 1})
     apply_theme(figure, TITLES[show], "step", "position (prompt, then generation)", dark, height=420)
-    figure.update_yaxes(autorange="reversed", showgrid=False)
-    figure.update_xaxes(showgrid=False)
+    figure.update_yaxes(range=[timeline.canvas_length - 0.5, -0.5], showgrid=False, zeroline=False)
+    figure.update_xaxes(showgrid=False, zeroline=False)
+    over_steps(figure, len(timeline.full))
     return figure
+
+
+def _share(timeline: Timeline, colours: Look) -> go.Heatmap:
+    """Shares of partial steps in one colour, the more the stronger; full steps in theirs, drawn as 2."""
+    drawn = np.where(timeline.full[:, None], 2 * np.ceil(timeline.share), timeline.share)
+    return go.Heatmap(
+        z=drawn.T,
+        x=step_numbers(len(drawn)),
+        customdata=timeline.share.T,
+        colorscale=[[0, colours.background], [0.5, colours.partial], [0.5, colours.full], [1, colours.full]],
+        zmin=0,
+        zmax=2,
+        showscale=False,
+        hovertemplate="step %{x}, position %{y}: in %{customdata:.0%} of the layers<extra></extra>",
+    )
+
+
+def _age(timeline: Timeline) -> go.Heatmap:
+    return go.Heatmap(
+        z=timeline.age.T,
+        x=step_numbers(len(timeline.age)),
+        colorscale="Cividis",
+        zmin=0,
+        colorbar={"title": {"text": "steps"}, "thickness": 12},
+        hovertemplate="step %{x}, position %{y}: K/V %{z} steps old<extra></extra>",
+    )

@@ -4,7 +4,16 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.plots.theme import BLUE, GREEN, ORANGE, apply_theme, empty_figure, look, step_numbers
+from analysis.plots.theme import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    apply_theme,
+    empty_figure,
+    look,
+    over_steps,
+    step_numbers,
+)
 from analysis.staleness import Staleness
 
 TITLE = "Staleness of the cache against a full pass"
@@ -44,4 +53,5 @@ def staleness_figure(staleness: Staleness, dark: bool = False) -> go.Figure:
     figure.update_yaxes(type="log", exponentformat="power", row=1, col=1)
     figure.update_yaxes(title_text="changed", tickformat=".0%", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title_text="step", row=2, col=1)
+    over_steps(figure, int(staleness.step.max()) + 1)
     return figure

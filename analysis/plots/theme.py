@@ -39,6 +39,11 @@ def step_numbers(steps: int | np.ndarray) -> np.ndarray:
     return (np.arange(steps) if isinstance(steps, int) else np.asarray(steps)) + 1
 
 
+def over_steps(figure: go.Figure, num_steps: int) -> None:
+    """Let every x axis of a figure span just its steps, from the first on."""
+    figure.update_xaxes(range=[0.4, num_steps + 0.6])
+
+
 def translucent(colour: str, opacity: float) -> str:
     """A hex colour as rgba text."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))

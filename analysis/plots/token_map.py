@@ -1,10 +1,12 @@
 """Figure of every token's drift at every step: which tokens keep moving, and when."""
 
+import math
+
 import numpy as np
 import plotly.graph_objects as go
 
 from analysis.drift import token_drift
-from analysis.plots.theme import apply_theme, empty_figure, look, step_numbers
+from analysis.plots.theme import apply_theme, empty_figure, look, over_steps, step_numbers
 from analysis.trace import Trace
 
 TITLE = "Drift of each token at each step"
@@ -27,7 +29,7 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
             x=step_numbers(len(logs)),
             customdata=values.T,
             colorscale="Cividis",
-            colorbar={"title": {"text": "drift"}, "thickness": 12, "tickprefix": "10^"},
+            colorbar={"title": {"text": "drift"}, "thickness": 12, **_decades(logs)},
             hovertemplate="step %{x}, position %{y}: drift %{customdata:.2e}<extra></extra>",
         )
     )
@@ -41,6 +43,13 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
         hovertemplate="position %{y} committed at step %{x}<extra></extra>",
     )
     apply_theme(figure, TITLE, "step", "position in the generation", dark, height=420)
-    figure.update_yaxes(autorange="reversed", showgrid=False)
-    figure.update_xaxes(showgrid=False)
+    figure.update_yaxes(range=[logs.shape[1] - 0.5, -0.5], showgrid=False, zeroline=False)
+    figure.update_xaxes(showgrid=False, zeroline=False)
+    over_steps(figure, len(logs))
     return figure
+
+
+def _decades(logs: np.ndarray) -> dict[str, list[int] | list[str]]:
+    """Ticks of a scale that holds logarithms, as powers of ten."""
+    exponents = list(range(math.ceil(np.nanmin(logs)), math.floor(np.nanmax(logs)) + 1))
+    return {"tickvals": exponents, "ticktext": [f"10<sup>{exponent}</sup>" for exponent in exponents]}

@@ -47,10 +47,11 @@ def volatility_figure(
         hovertemplate="age %{x}: %{y:.2e}<br>%{customdata} tokens<extra></extra>",
     )
     if recent is not None and pace > 0:
+        last = float(volatility.ages[-1])
         figure.add_vline(
-            x=min(recent / pace, float(volatility.ages[-1])),
+            x=min(recent / pace, last),
             line={"color": colours.warning, "dash": "dash"},
-            annotation_text=f"k = {recent}",
+            annotation_text=f"k = {recent}" + (" lies beyond" if recent / pace > last else ""),
             annotation_xshift=4,
         )
     if volatility.settled_age is not None:
