@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -45,19 +46,35 @@ def _load(workshop: Workshop, ref: str, dtype: str, expected: Estimate) -> Itera
             workshop.shelf.get(ref, dtype)
         except ValueError as error:
             failures.append(error)
+        except (RuntimeError, MemoryError, OSError) as error:
+            reason = (str(error).strip() or "out of memory").splitlines()[0]
+            failures.append(ValueError(f"model {ref} could not be loaded: {reason}"))
 
-    before, started = resident_bytes(), time.monotonic()
+    before, started, files = resident_bytes(), time.monotonic(), stored_bytes(ref)
     worker = threading.Thread(target=work, name=f"load {ref}", daemon=True)
     worker.start()
     alive = True
     while alive:
-        held = max(0, resident_bytes() - before)
+        held, fetched = max(0, resident_bytes() - before), stored_bytes(ref) - files
         share = f"{held / GIB:.2f} of about {expected.weights / GIB:.2f} GiB in memory"
+        share = f"{fetched / GIB:.2f} GiB downloaded, {share}" if fetched > 0 else share
         yield Moment("running", f"running: loading {ref}, {time.monotonic() - started:.0f} s, {share}")
         worker.join(LOOK_SECONDS)
         alive = worker.is_alive()
     if failures:
         raise failures[0]
+
+
+def stored_bytes(ref: str) -> int:
+    """What the hub's cache holds of a model, files on their way included."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    blobs = Path(HF_HUB_CACHE) / f"models--{ref.replace('/', '--')}" / "blobs"
+    total = 0
+    for path in blobs.glob("*"):
+        with suppress(OSError):  # renamed once it is complete
+            total += path.stat().st_size
+    return total
 
 
 def resident_bytes() -> int:

@@ -1,11 +1,12 @@
 """Models: sizes are told before a weight is read, what will not fit is refused, few are held."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.loading import load_in_turn
+from app.loading import LOOK_SECONDS, load_in_turn, stored_bytes
 from app.models import CATALOG, Estimate, ModelShelf, container_bytes, estimate
 from app.workshop import Workshop
 from core import LanguageModel
@@ -52,6 +53,28 @@ def test_loading_tells_how_far_it_is_and_ends_done(workshop: Workshop) -> None:
     assert told[-1].text == "done: model embedded is ready"
     again = list(load_in_turn(workshop, "embedded", "float32", workshop.turns.join("me")))
     assert len(again) == 1
+
+
+def test_download_is_told_too(workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    blobs = tmp_path / "models--some--model" / "blobs"
+    blobs.mkdir(parents=True)
+    (blobs / "old").write_bytes(bytes(100))
+    assert stored_bytes("some/model") == 100
+    assert stored_bytes("embedded") == stored_bytes("/some/folder") == 0
+
+    def fetch(ref: str, dtype: str) -> LanguageModel:
+        (blobs / "new.incomplete").write_bytes(bytes(2**25))
+        time.sleep(2 * LOOK_SECONDS)
+        raise RuntimeError("CUDA out of memory\nmore")
+
+    shelf = ModelShelf(fetch, estimator=lambda ref, dtype: taking(1, 1000))
+    shop = Workshop(shelf, problems=workshop.problems)
+    moments, told = load_in_turn(shop, "some/model", "auto", shop.turns.join("me")), []
+    with pytest.raises(ValueError, match=r"some/model could not be loaded: CUDA out of memory$"):
+        list(map(told.append, moments))
+    assert any("0.03 GiB downloaded" in moment.text for moment in told)
+    assert len(shop.turns) == 0
 
 
 def taking(weights: int, free: int) -> Estimate:
