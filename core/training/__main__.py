@@ -36,7 +36,7 @@ def evaluate(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
     families = families_named(options.family)
     model = load_model(options.model, dtype=options.dtype)
-    for line in table(model, families, options.n, options.shots, options.seed):
+    for line in table(model, families, options.n, options.shots, options.seed, options.gen_length):
         print(line, flush=True)
 
 
@@ -81,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
     two.add_argument("--family", action="append", default=[], help="may be repeated; all by default")
     two.add_argument("--n", type=int, default=500, help="problems a family")
     two.add_argument("--shots", type=int, default=8, help="worked examples in the long prompts; 0 for none")
+    two.add_argument("--gen-length", type=int, default=128, help="tokens to generate, a multiple of 32")
     two.add_argument("--seed", type=int, default=0)
     two.add_argument("--dtype", default="auto")
     two.add_argument("--threads", type=int, default=0)

@@ -14,10 +14,12 @@ from core.policies import create_policy
 from core.training.problems import FAMILIES, Problem, grade, held_out
 
 ONE_TOKEN = GenerationConfig(gen_length=128, block_length=32, unmask="quota", stop_at_eos=True)
-THRESHOLD = replace(ONE_TOKEN, unmask="threshold", threshold=0.9)
-RULES = {"one token a step": ONE_TOKEN, "threshold 0.9": THRESHOLD}
+RULES = {
+    "one token a step": ONE_TOKEN,
+    "threshold 0.9": replace(ONE_TOKEN, unmask="threshold", threshold=0.9),
+}
 SLOTS = 16
-LENGTH_EDGES = (0, 64, 128, 256, 512, 1280)
+LENGTH_EDGES = (0, 64, 128, 256, 512, 768, 1280)
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,24 @@ def by_length(outcomes: list[Outcome]) -> Iterator[tuple[str, Score]]:
             yield f"{low + 1} to {high}", score(some)
 
 
-def table(model: LanguageModel, families: list[str], n: int, shots: int, seed: int) -> Iterator[str]:
-    """Lines of a Markdown table: family, rule, prompt lengths, score; printed as they are found."""
+def table(
+    model: LanguageModel, families: list[str], n: int, shots: int, seed: int, gen_length: int = 128
+) -> Iterator[str]:
+    """Lines of a Markdown table: family, rule, prompt lengths, score; printed as they are found.
+
+    With `shots`, a fifth of `n` problems more follow, each behind so many worked examples. Raises ValueError
+    for n < 1, shots < 0 and a gen_length that is no multiple of the block length.
+    """
+    for name, value, least in (("n", n, 1), ("shots", shots, 0)):
+        if value < least:
+            raise ValueError(f"{name} is {value}; it must be at least {least}")
     yield "| family | rule | prompt tokens | accuracy, 95 % interval, n, speed | seconds |"
     yield "|---|---|---|---|---|"
     for family in families:
         problems = held_out(family, n, seed)
         few_shot = held_out(family, n // 5, seed, shots) if shots else []
         for rule, config in RULES.items():
+            config = replace(config, gen_length=gen_length)
             started = time.perf_counter()
             outcomes = answer(model, problems, config)
             seconds = time.perf_counter() - started
@@ -121,7 +133,8 @@ def table(model: LanguageModel, families: list[str], n: int, shots: int, seed: i
                 yield f"| {family} | {rule} | {lengths} | {some} | |"
             if few_shot:
                 outcomes = answer(model, few_shot, config)
-                lengths = f"{shots} worked examples, up to {max(o.prompt_tokens for o in outcomes)}"
+                sizes = [o.prompt_tokens for o in outcomes]
+                lengths = f"{shots} worked examples, {min(sizes)} to {max(sizes)}"
                 yield f"| {family} | {rule} | {lengths} | {score(outcomes)} | |"
 
 

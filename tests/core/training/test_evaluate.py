@@ -3,6 +3,7 @@
 import pytest
 
 from core import load_model
+from core.training.__main__ import main
 from core.training.evaluate import RULES, answer, by_length, score, wilson
 from core.training.problems import read_problems
 from tests.core.test_embedded import PROBLEMS
@@ -25,3 +26,13 @@ def test_scores_of_the_embedded_model() -> None:
     assert total.correct >= 3
     assert total.tokens_per_step > 1.5
     assert sum(some.n for _, some in by_length(outcomes)) == 6
+
+
+@pytest.mark.parametrize(("option", "value"), [("--n", "0"), ("--shots", "-1"), ("--gen-length", "40")])
+def test_bad_numbers_end_in_one_line_before_any_work(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", "--n", "1", option, value]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert value in said
