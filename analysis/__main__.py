@@ -16,12 +16,26 @@ INTERRUPTED = 130
 
 def build_parser() -> "Parser":
     """Every command with its options. Loads torch."""
-    from analysis.cli import bench, compare, evaluate, floor, policies, report, run, sweep, tune
+    from analysis.cli import (
+        bench,
+        compare,
+        evaluate,
+        export,
+        floor,
+        observe,
+        policies,
+        report,
+        run,
+        sweep,
+        tune,
+    )
     from analysis.cli.parsing import Parser
 
     parser = Parser(prog="python -m analysis", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND", parser_class=Parser)
-    for module in (run, compare, sweep, tune, bench, evaluate, floor, report, policies):
+    for module in (
+        run, compare, sweep, tune, observe, bench, evaluate, floor, report, export, policies
+    ):  # fmt: skip
         module.add_parser(commands)
     return parser
 

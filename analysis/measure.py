@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import pandas as pd
+
 from analysis.cost import cost
 from analysis.observe import run_trace
 from analysis.prompts import Prompt
@@ -66,6 +68,13 @@ class Outcome:
         if missing:
             raise ValueError(f"outcome lacks {', '.join(missing)}")
         return cls(**{**{name: data[name] for name in names}, "tokens": tuple(data["tokens"])})
+
+
+def to_frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:
+    """One row an outcome."""
+    rows = [{**outcome.to_json(), "tokens_per_second": outcome.tokens_per_second} for outcome in outcomes]
+    names = [*(field.name for field in fields(Outcome)), "tokens_per_second"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def measure(model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig, unit: Unit) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Any
 from analysis.bench_point import BenchPoint
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.measure import Outcome
+from analysis.parquet import read_parquet
 from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
@@ -37,10 +38,13 @@ def read_results(paths: Sequence[Path]) -> Results:
     results = Results()
     for path in paths:
         try:
+            if path.suffix == ".parquet":
+                _add_journal(results, *read_parquet(path))
+                continue
             text = path.read_text(encoding="utf-8")
             records = _records(text)
             if records and isinstance(records[0], dict) and records[0].get("kind") == "journal":
-                _add_journal(results, *records)
+                _add_journal(results, records[0], [Outcome.from_json(record) for record in records[1:]])
                 continue
             for record in records:
                 _add(results, record)
@@ -104,11 +108,29 @@ def holds_for(machine: dict[str, Any], generation: dict[str, Any]) -> str:
     )
 
 
-def _add_journal(results: Results, header: dict[str, Any], *records: Any) -> None:
+def read_outcomes(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
+    """A journal's header and outcomes, or those of a comparison's file. Raises ValueError for another."""
+    try:
+        if path.suffix == ".parquet":
+            return read_parquet(path)
+        header, *rest = _records(path.read_text(encoding="utf-8"))
+        if header.get("kind") == "comparison":
+            names = ("schema", "environment", "generation")
+            rest = header["outcomes"]
+            header = {**{name: header[name] for name in names}, "kind": "journal"}
+        if header.get("kind") != "journal":
+            raise ValueError(f"kind is {header.get('kind')!r}; allowed: journal, comparison")
+        return header, [Outcome.from_json(record) for record in rest]
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path.name} holds no outcomes of sweep, compare or tune ({error})") from None
+
+
+def _add_journal(results: Results, header: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
     """The outcomes of a sweep or a tuning as a comparison, settings in the order of their first outcome."""
     if not header.get("environment"):
         raise ValueError("it does not say on what machine and model it was measured")
-    outcomes = [Outcome.from_json(record) for record in records]
     settings = [Setting.parse(label) for label in dict.fromkeys(one.setting for one in outcomes)]
     eos = header["environment"]["model"]["eos_token_ids"]
     base = GenerationConfig(**header["generation"])

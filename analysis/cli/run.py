@@ -14,6 +14,7 @@ from analysis.cli.drift_text import drift_lines
 from analysis.cli.progress import progress
 from analysis.cli.text import NOT_MEASURED, counted, figure, percent, settings_text, table
 from analysis.environment import environment
+from analysis.observation import summarise_drift
 from analysis.observe import no_cache_trace, observe, one_token_a_step, run_trace
 from analysis.probes import StalenessProbe
 from analysis.prompts import Prompt
@@ -152,7 +153,7 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
             f"{stale.hidden:.2g} from a full pass, which would change {percent(stale.flipped)} of the choices"
         )
     if results.observed:
-        lines += ["", *drift_lines(results.observed)]
+        lines += ["", *drift_lines(summarise_drift(results.observed))]
     if len(results.traces) == 1 and first.text is not None:
         lines += ["", first.text]
     return lines
