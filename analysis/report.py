@@ -1,5 +1,8 @@
 """Report: results as one HTML file that opens without a network: figures, tables, definitions."""
 
+import html
+import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,14 +55,11 @@ class Section:
 
 def render(results: Results, title: str) -> str:
     """The whole page as text. Raises ValueError where there is no result to show."""
-    sections = [*_runs(results), *_observed(results), *_measured(results)]
-    if not sections:
-        raise ValueError("results are empty; give files of run, compare, sweep, tune or bench")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=title,
-        sections=sections,
+        sections=sections(results),
         environments=results.environments,
         # The library's own text; `<\\/script` keeps a string in it from ending the element.
         plotly_js=Markup(get_plotlyjs().replace("</script", "<\\/script")),
@@ -67,6 +67,26 @@ def render(results: Results, title: str) -> str:
         table_html=table_html,
         workforce=workforce,
     )
+
+
+def sections(results: Results) -> list[Section]:
+    """What the page shows, in its order. Raises ValueError where there is nothing."""
+    found = [*_runs(results), *_observed(results), *_measured(results)]
+    if not found:
+        raise ValueError("results are empty; give files of run, compare, sweep, tune or bench")
+    return found
+
+
+def titled_figures(results: Results) -> dict[str, go.Figure]:
+    """The page's figures with their heading in them, by a name fit for a file."""
+    named = {}
+    for number, section in enumerate(sections(results), 1):
+        words = re.sub(r"[^a-z0-9]+", "-", section.title.lower())[:40].strip("-")
+        text = "<br>".join(textwrap.wrap(html.escape(section.title), 110))
+        title = {"text": text, "font": {"size": 14}, "automargin": True, "yref": "container", "y": 0.98}
+        for index, figure in enumerate(section.figures, 1):
+            named[f"{number:02}-{words}-{index}"] = go.Figure(figure).update_layout(title=title)
+    return named
 
 
 def figure_html(figure: go.Figure) -> Markup:

@@ -4,12 +4,14 @@ import argparse
 from pathlib import Path
 
 from analysis.cli import parsing
-from analysis.report import render
+from analysis.pictures import save_pictures
+from analysis.report import render, titled_figures
 from analysis.results import read_results
 
 FILES_HELP = (
     "written by run or compare or bench --json, run --drift-json, sweep --out, tune --json or --journal"
 )
+PICTURES_HELP = "also every figure as PNG and PDF; needs kaleido and a Chrome or Chromium"
 
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
@@ -17,6 +19,7 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=FILES_HELP)
     parser.add_argument("--out", type=Path, required=True, metavar="OUT.html", help="where to write")
     parser.add_argument("--title", default="KV caching of a masked diffusion language model")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=PICTURES_HELP)
     parser.set_defaults(command=command)
 
 
@@ -28,4 +31,8 @@ def command(arguments: argparse.Namespace) -> int:
         text = render(results, arguments.title)
     arguments.out.write_text(text, encoding="utf-8")
     print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB, opens without a network)")
+    if arguments.pictures:
+        with parsing.checking():
+            files = save_pictures(titled_figures(results), arguments.pictures)
+        print(f"wrote {len(files)} pictures to {arguments.pictures}")
     return 0

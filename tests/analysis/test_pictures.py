@@ -1,5 +1,6 @@
 """Pictures: files of the kind and size asked for, where kaleido and a browser are; else one sentence."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 import pytest
 
+from analysis.__main__ import main
 from analysis.pictures import save_pictures
 
 STARTS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
@@ -60,3 +62,35 @@ def test_browser_that_is_missing_or_fails_is_one_sentence(
 def test_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="picture format is 'bmp'; allowed: png, pdf, svg"):
         save_pictures({"graph": FIGURE}, tmp_path, ("bmp",))
+
+
+RECORDED = Path(__file__).parents[2] / "assets" / "traces" / "entropy.json"
+
+
+def test_a_report_gives_its_figures_as_pictures_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: dict[str, go.Figure] = {}
+
+    def draw(figures: dict[str, go.Figure], folder: Path) -> list[Path]:
+        asked.update(figures)
+        return [folder / f"{name}.png" for name in figures]
+
+    monkeypatch.setattr("analysis.cli.report.save_pictures", draw)
+    out, folder = tmp_path / "report.html", tmp_path / "pictures"
+    assert main(["report", str(RECORDED), "--out", str(out), "--pictures", str(folder)]) == 0
+    assert f"wrote {len(asked)} pictures to {folder}" in capsys.readouterr().out
+    assert len(asked) == out.read_text(encoding="utf-8").count("Plotly.newPlot(")
+    for name, figure in asked.items():
+        assert re.fullmatch(r"\d\d-[a-z0-9-]{1,40}-\d+", name)
+        assert "Runs of entropy" in figure.layout.title.text
+
+
+def test_pictures_that_cant_be_drawn_leave_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "kaleido", None)
+    out = tmp_path / "report.html"
+    assert main(["report", str(RECORDED), "--out", str(out), "--pictures", str(tmp_path / "new")]) == 2
+    assert "kaleido is not installed" in capsys.readouterr().err
+    assert out.is_file()
