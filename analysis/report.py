@@ -83,7 +83,14 @@ def titled_figures(results: Results) -> dict[str, go.Figure]:
     for number, section in enumerate(sections(results), 1):
         words = re.sub(r"[^a-z0-9]+", "-", section.title.lower())[:40].strip("-")
         text = "<br>".join(textwrap.wrap(html.escape(section.title), 110))
-        title = {"text": text, "font": {"size": 14}, "automargin": True, "yref": "container", "y": 0.98}
+        title = {
+            "text": text,
+            "font": {"size": 14},
+            "automargin": True,
+            "yref": "container",
+            "y": 0.98,
+            "yanchor": "top",
+        }
         for index, figure in enumerate(section.figures, 1):
             named[f"{number:02}-{words}-{index}"] = go.Figure(figure).update_layout(title=title)
     return named
