@@ -1,10 +1,12 @@
 """The endpoints over HTTP, as a program uses them: typed, checked, in line with the page's visitors."""
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from app.workshop import Workshop
 from core import POLICIES
 
 SHORT = {"gen_length": 16, "block_length": 8}
+HANDBOOK = Path(__file__).resolve().parents[2] / "docs" / "deploy.md"
 ENDPOINTS = ("/policies", "/models", "/run", "/compare")
 
 
@@ -57,6 +60,15 @@ def test_program_can_list_run_and_compare(address: str) -> None:
     with urllib.request.urlopen(f"{address}/gradio_api/info", timeout=60) as answer:
         named = json.load(answer)["named_endpoints"]
     assert set(named) == set(ENDPOINTS)
+
+
+def test_example_of_the_handbook_runs(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", HANDBOOK.read_text(encoding="utf-8"), re.DOTALL)
+    assert "http://127.0.0.1:7860" in example
+    exec(compile(example.replace("http://127.0.0.1:7860", address), HANDBOOK.name, "exec"), {})
+    text, ratio = capsys.readouterr().out.splitlines()[-1].rsplit(" ", 1)
+    assert text
+    assert 0 < float(ratio) <= 1
 
 
 def test_program_can_choose_among_the_models_that_are_offered(address: str, workshop: Workshop) -> None:

@@ -3,11 +3,15 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import gradio as gr
 import pytest
 
 from app.loading import LOOK_SECONDS, load_in_turn, stored_bytes
 from app.models import CATALOG, Estimate, ModelShelf, container_bytes, estimate
+from app.problems import Problems
+from app.tabs.models import ModelsTab
 from app.workshop import Workshop
 from core import LanguageModel
 from core.models.loading import EMBEDDED
@@ -125,6 +129,34 @@ def test_container_has_what_its_limit_leaves(tmp_path: Path, limit: str | None, 
         (tmp_path / "memory.current").write_text("600\n")
         (tmp_path / "memory.stat").write_text("anon 500\ninactive_file 50\n")
     assert container_bytes(tmp_path) == left
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "loaded"),
+    [
+        ({}, "", None),
+        ({"model": "embedded", "seed": "3"}, "", None),
+        ({"model": "some/model"}, "ready: the link's model some/model is not loaded; press Load", None),
+        ({"model": "/etc"}, "error: link: model is '/etc'; allowed here: embedded", None),
+        ({"model": "held"}, "ready: the link's model held is loaded and answers", "held"),
+    ],
+)
+def test_link_loads_nothing(
+    worded: LanguageModel, query: dict[str, str], said: str, loaded: str | None
+) -> None:
+    asked: list[str] = []
+    shelf = ModelShelf(
+        loader=lambda ref, dtype: asked.append(ref) or worded,
+        allowed=("embedded", "some/model", "held"),
+        estimator=lambda ref, dtype: taking(1, 1000),
+    )
+    shelf.get("held")
+    with gr.Blocks() as page, gr.Tabs() as tabs:
+        tab = ModelsTab(Workshop(shelf, Problems([])), page, tabs, gr.HTML(), gr.State("embedded"))
+    shown = tab._follow_link(SimpleNamespace(query_params=query))
+    assert asked == ["held"]
+    assert shown.get(tab.chosen) == loaded
+    assert said in str(shown[tab.status])
 
 
 def test_space_offers_its_list_only(worded: LanguageModel) -> None:

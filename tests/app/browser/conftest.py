@@ -156,9 +156,10 @@ def open_page(browser: Browser, address: str) -> Iterator[Open]:
             lambda r: None if r.url.startswith(known) else problems.append(r.url),
         )
         page.goto(f"{address}/?__theme={'dark' if dark else 'light'}&{query}", wait_until="domcontentloaded")
-        page.wait_for_selector("#run")
+        # Attached, not in sight: a link may lead to another tab.
+        page.wait_for_selector("#run", state="attached")
         for panel in ("grid", "timeline", "scatter", "volatility", "status"):
-            page.wait_for_selector(f"#{panel}[data-ready]")
+            page.wait_for_selector(f"#{panel}[data-ready]", state="attached")
         return page
 
     yield start
