@@ -93,8 +93,17 @@ def staleness_panel(record: RunRecord) -> str:
         variant(staleness_figure(staleness(trace)), record.lanes[index].label, [_stale_text(trace)], index)
         for index, trace in sorted(record.stale.items())
     ]
-    empty = "Not measured yet: it takes a full pass at every step of every run."
-    return plot_value(STALENESS, about(record), 360 if variants else 0, variants, [STEP_AXIS], empty, record)
+    empty = "Not measured for this run: it takes a full pass beside every step."
+    return plot_value(
+        STALENESS,
+        about(record),
+        360 if variants else 0,
+        variants,
+        [STEP_AXIS],
+        empty,
+        record,
+        "measure staleness",
+    )
 
 
 def _stale_text(trace: Trace) -> str:

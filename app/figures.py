@@ -127,7 +127,7 @@ def is_watched(record: RunRecord) -> bool:
 
 def not_watched(record: RunRecord, reading: Reading, height: int) -> str:
     """The panel of a figure of the observation while there is none, or too little of it."""
-    if any(lane.state in ("waiting", "running") for lane in record.lanes):
+    if record.going and record.job.observe != "off":
         return plot_value(reading, "", height, empty=SOON, record=record)
     return plot_value(reading, "", 0, empty=NOT_WATCHED, record=record, action="measure drift")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from analysis.wording import counted
 from app.job import MAX_LANES
 from app.runs import RunRecord, RunStore
 
@@ -59,7 +60,7 @@ def _short(text: str) -> str:
 
 def _summary(totals: dict[str, float | int | None]) -> str:
     ratio, speed = totals["recompute_ratio"], totals["tokens_per_second"]
-    parts = [f"{totals['steps']} steps"]
+    parts = [counted(int(totals["steps"] or 0), "step")]
     parts += [f"{100 * ratio:.0f} % recomputed"] if ratio is not None else []
     parts += [f"{speed:.0f} tokens/s"] if speed is not None else []
     return ", ".join(parts)

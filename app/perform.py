@@ -36,6 +36,7 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
     The ticket is given back however this ends, also when the iterator is closed. Stopping keeps what was
     decoded: the last moment then says `stopped`. Raises ValueError for input that can't run.
     """
+    record.going = True
     try:
         yield Moment("running", "running: starting", observation=True, flush=True)
         yield from wait_for_turn(ticket)
@@ -45,6 +46,7 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
             yield from _lanes(workshop, record, ticket)
             yield from _observation(workshop, record, ticket)
     finally:
+        record.going = False
         ticket.leave()
     # Drawing the whole run takes a while; whoever is next need not wait for it.
     yield _end(record, ticket)

@@ -81,7 +81,11 @@ MAP = Reading(
     "Every position of prompt and generation at every step: follow a row to see when its keys and values "
     "were computed anew, and a column to see what one step did; dots are commits.",
     (
-        ("recomputed", "Share of the layers that computed the position's keys and values in the step."),
+        (
+            "recomputed",
+            "Orange in a full step; in a partial one blue, the stronger the more layers computed the "
+            "position's keys and values.",
+        ),
         ("age of K/V", "Steps since every layer computed them; 0 is this very step."),
         ("line", "Above it the prompt, below it the generation."),
     ),

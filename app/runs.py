@@ -42,7 +42,8 @@ class LaneRun:
 class RunRecord:
     """One press of Run: the job, its lanes, the no-cache observation; speeds and stale once measured.
 
-    order is above that of every earlier run; 0 is a recorded example. stale: traces watched by a
+    order is above that of every earlier run; 0 is a recorded example. going: whether it is being carried
+    out right now. stale: traces watched by a
     StalenessProbe, by the index of their lane.
     """
 
@@ -51,6 +52,7 @@ class RunRecord:
     job: Job
     lanes: Sequence[LaneRun]
     observation: Trace | None = None
+    going: bool = False
     speeds: Speeds | None = None
     stale: dict[int, Trace] = field(default_factory=dict)
 

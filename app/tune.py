@@ -15,6 +15,7 @@ from analysis.prompts import Prompt, read_prompts
 from analysis.settings import Setting
 from analysis.surface import surface
 from analysis.tuning import Goal, Search, Tuning
+from analysis.wording import counted
 from app.figures import plot_value, variant
 from app.forms import entered
 from app.problems import Problems
@@ -84,10 +85,10 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     search = Search(job.settings, len(job.prompts), job.goal, model.spec.eos_token_ids)
     try:
         for outcome in search.run(InTurn(workshop, job, visitor)):
-            done = f"{len(search.outcomes)} runs measured, at most {search.result().full_grid}"
+            done = f"{counted(len(search.outcomes), 'run')} measured, at most {search.result().full_grid}"
             yield f"running: {done}; now {outcome.setting}", search.result()
     except StoppedError:
-        yield f"stopped: {len(search.outcomes)} runs measured are kept", search.result()
+        yield f"stopped: {counted(len(search.outcomes), 'run')} measured, all kept", search.result()
         return
     result = search.result()
     yield f"done: {_verdict(result)}", result
@@ -139,14 +140,14 @@ def _verdict(result: Tuning) -> str:
     best = result.best
     return (
         f"{best.setting.label} takes {best.cost:.0%} of the {result.goal.objective} without a cache "
-        f"and loses {best.loss:.1%} of {result.goal.keep}, n = {best.prompts} prompts"
+        f"and loses {best.loss:.1%} of {result.goal.keep}, n = {counted(best.prompts, 'prompt')}"
     )
 
 
 def tuning_about(job: TuneJob) -> str:
     """What a search's figures are of."""
     return (
-        f"model {job.model}, {len(job.prompts)} prompts, one run each, batch 1, "
+        f"model {job.model}, {counted(len(job.prompts), 'prompt')}, one run each, batch 1, "
         f"{job.base.gen_length} tokens in blocks of {job.base.block_length}, commits by {job.base.unmask}; "
         f"{job.goal.objective} and {job.goal.keep} against the same decoding without a cache"
     )

@@ -80,7 +80,7 @@ class DecodeTab:
         speeds = partial(self._measure, measure_speeds, {self.cards: cards_value})
         self.cards.click(_generator(speeds), self.run_id, [controls.status, self.cards], **OWN_LINE)
         stale = partial(self._measure, measure_staleness, {explain.staleness: staleness_panel})
-        explain.measure_staleness.click(
+        explain.staleness.click(
             _generator(stale), self.run_id, [controls.status, explain.staleness], **OWN_LINE
         )
         watched = explain.watched()

@@ -41,9 +41,6 @@ class Explanations:
             with gr.Tab("Signals"):
                 self.signals = panel("plot", signals_panel(example), elem_id="signals")
             with gr.Tab("Staleness"):
-                self.measure_staleness = gr.Button(
-                    "Compare the caches of this run with full passes", elem_id="measure-staleness", size="sm"
-                )
                 self.staleness = panel("plot", staleness_panel(example), elem_id="staleness")
 
     def _drift(self, example: RunRecord) -> None:
@@ -62,9 +59,11 @@ class Explanations:
     def _whatif(self, example: RunRecord) -> None:
         with gr.Row(elem_id="whatif-settings"):
             self.tau = gr.Slider(
-                0, MAX_TAU, DEFAULT_TAU, step=0.05, label="τ, entropy threshold (nats)", elem_id="whatif-tau"
+                0, MAX_TAU, DEFAULT_TAU, step=0.05, label="τ (nats)", elem_id="whatif-tau", min_width=240
             )
-            self.k = gr.Slider(0, MAX_K, DEFAULT_K, step=1, label="k, recent tokens", elem_id="whatif-k")
+            self.k = gr.Slider(
+                0, MAX_K, DEFAULT_K, step=1, label="k, recent tokens", elem_id="whatif-k", min_width=240
+            )
             self.run_projected = gr.Button("Run it with these", elem_id="whatif-run", size="sm")
         self.whatif = panel(
             "plot", whatif_panel(example, DEFAULT_TAU, DEFAULT_K, example=True), elem_id="whatif"

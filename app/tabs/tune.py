@@ -38,7 +38,7 @@ Find the τ and k of EntropyCache that are cheapest on **your prompts** while ke
 settings run first and are given up as soon as they lose too much; everything is compared with the same
 decoding without a cache. Decoding follows the *Generation settings* of the Decode tab.
 """
-NOTHING = "nothing measured yet"
+NOTHING = "Nothing measured yet: press Tune."
 
 
 class TuneTab:
@@ -56,11 +56,13 @@ class TuneTab:
                 self.status = panel("status", {"text": "ready: press Tune to search"}, elem_id="tune-status")
                 use = gr.Button("Use the best setting", elem_id="tune-use")
             with gr.Column(scale=1, min_width=320):
-                empty = plot_value(TUNE_MAP, "", 340, empty=NOTHING)
+                empty = plot_value(TUNE_MAP, "", 0, empty=NOTHING)
                 self.map = panel("plot", empty, elem_id="tune-map")
-                empty = plot_value(FRONT, "", 340, empty=NOTHING)
+                empty = plot_value(FRONT, "", 0, empty=NOTHING)
                 self.front = panel("plot", empty, elem_id="tune-front")
-                self.table = gr.Dataframe(label="Settings", interactive=False, elem_id="tune-table")
+                self.table = gr.Dataframe(
+                    label="Settings, the best first", interactive=False, visible=False, elem_id="tune-table"
+                )
         self.best = gr.State("")
         outputs = [self.status, self.map, self.front, self.table, self.best]
         run.click(self._run, [*inputs, controls.generation, model], outputs, **OWN_LINE)
@@ -118,7 +120,7 @@ class TuneTab:
         return {
             self.map: map_value(job, result),
             self.front: front_value(job, result),
-            self.table: table,
+            self.table: gr.update(value=table, visible=not table.empty),
             self.best: best_json(result),
         }
 

@@ -3,7 +3,9 @@
   "use strict";
   const { h, on, emit, follow, framed, panels, run, Links, LETTERS, dataOf, layoutOf, savePicture } = window.Scope;
 
-  const EMPTY_HEIGHT = 96;
+  const EMPTY_HEIGHT = 104;
+  const NARROW = 500;
+  const LEGEND_LINE = 20;
   const unique = (values) => [...new Set(values)];
 
   class Plot {
@@ -14,7 +16,7 @@
       this.lane = null;
       this.view = null;
       this.title = h("h2", {});
-      this.tag = h("span", { class: "es-tag quiet", hidden: true });
+      this.behind = h("span", { class: "es-tag quiet es-behind", hidden: true });
       this.how = h("p", { class: "es-how" });
       this.lanes = h("div", { class: "es-choices", role: "group", "aria-label": "run on show" });
       this.views = h("div", { class: "es-choices es-views", role: "group", "aria-label": "what is shown" });
@@ -24,9 +26,9 @@
       this.help = h("details", { class: "es-help" }, h("summary", {}, "What these numbers are"), this.words);
       this.plot = h("div", { class: "es-plot", role: "img" });
       this.empty = h("div", { class: "es-empty", hidden: true });
-      this.frame = h("div", { class: "es-plot-frame" }, this.plot, this.empty);
+      this.frame = h("div", { class: "es-plot-frame" }, this.plot, this.empty, this.behind);
       this.buttons = h("span", { class: "es-save" }, this.saver("png"), this.saver("svg"));
-      const header = h("header", { class: "es-card-head" }, this.title, this.tag, this.buttons);
+      const header = h("header", { class: "es-card-head" }, this.title, this.buttons);
       const choices = h("div", { class: "es-choice-rows" }, this.lanes, this.views);
       root.append(header, this.how, choices, this.headline, this.frame, this.help, this.about);
       root.classList.add("es-card");
@@ -56,7 +58,6 @@
       this.plot.setAttribute("aria-label", `${value.title}. ${value.how} ${value.about}`);
       this.drawEmpty(value);
       this.buttons.hidden = variants.length === 0;
-      this.frame.style.height = `${value.height || EMPTY_HEIGHT}px`;
       this.draw();
     }
 
@@ -112,8 +113,8 @@
       const lane = variant && run.lanes[variant.lane];
       const behind = !earlier && variant && variant.steps !== null && lane && variant.steps < lane.steps.length;
       this.root.classList.toggle("es-earlier", Boolean(earlier));
-      this.tag.hidden = !earlier && !behind;
-      this.tag.textContent = earlier ? "of the run before; drawn anew when this one ends" : behind ? `up to step ${variant.steps}` : "";
+      this.behind.hidden = !earlier && !behind;
+      this.behind.textContent = earlier ? "of the run before; drawn anew when this one ends" : behind ? `up to step ${variant.steps}` : "";
     }
 
     draw() {
@@ -123,6 +124,7 @@
       this.compare();
       this.headline.replaceChildren(...(variant ? variant.headline : []).map((line) => h("span", {}, line)));
       this.headline.hidden = !variant || variant.headline.length === 0;
+      this.frame.style.height = `${this.heightOf(variant)}px`;
       this.links.links = variant ? this.value.links : [];
       this.links.lane = variant && variant.lane !== null ? variant.lane : 0;
       if (!variant) {
@@ -140,6 +142,14 @@
         this.links.mark();
         this.drawn();
       });
+    }
+
+    /** A legend that takes a line an entry, as on a phone, must not eat up the plot. */
+    heightOf(variant) {
+      const { height } = this.value;
+      if (!variant || this.root.clientWidth >= NARROW) return height || EMPTY_HEIGHT;
+      const entries = variant.figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
+      return height + LEGEND_LINE * Math.max(0, entries - 3);
     }
 
     resize() {

@@ -3,7 +3,7 @@
   "use strict";
   const { h, say, emit, panels } = window.Scope;
 
-  const STARTS = { "": "#run, #whatif-run, #measure-staleness, [data-action^='measure']", "tune-": "#tune-run", "model-": "#model-load" };
+  const STARTS = { "": "#run, #whatif-run, [data-action^='measure']", "tune-": "#tune-run", "model-": "#model-load" };
   const BUSY = "A run is going on: wait for its end, or press Stop first.";
   const IDLE = "Nothing is running.";
   const HINT_SECONDS = 4;

@@ -131,13 +131,18 @@ def test_stop_while_drift_is_measured_keeps_what_was_seen_and_frees_the_turn(
 
 
 def test_figures_of_a_run_still_going_on_promise_what_will_come(workshop: Workshop, job: Make) -> None:
-    record = workshop.runs.new(job("entropy", observe="one"))
-    for make in (scatter_panel, volatility_panel):
-        value = json.loads(make(record))
-        assert "once the run is decoded" in value["empty"]
-        assert value["action"] == ""
-        # The room is kept, so that the page does not move under the reader.
-        assert value["height"] > 200
+    record, ticket = workshop.runs.new(job("entropy", "none", observe="one")), workshop.turns.join("me")
+    for moment in perform(workshop, record, ticket):
+        if record.going and record.observation is None:
+            value = json.loads(scatter_panel(record))
+            assert "once the run is decoded" in value["empty"]
+            assert value["action"] == ""
+            # The room is kept, so that the page does not move under the reader.
+            assert value["height"] > 200
+        if moment.grid:
+            ticket.stop()
+    assert record.lanes[1].trace is None
+    assert json.loads(scatter_panel(record))["action"] == "measure drift"
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=lambda reading: reading.title)

@@ -67,7 +67,7 @@ def test_stop_ends_the_search_and_keeps_what_was_measured(workshop: Workshop) ->
     blocked = workshop.turns.join("other")
     threading.Timer(0.2, lambda: workshop.turns.stop("me")).start()
     text, result = next(search)
-    assert text.startswith("stopped: 1 runs")
+    assert text.startswith("stopped: 1 run ")
     assert result.measured == 1
     blocked.leave()
 

@@ -14,22 +14,6 @@ def open_tab(page: Page, name: str, panel: str) -> None:
     page.wait_for_selector(f"#{panel}[data-ready]")
 
 
-def point_of(page: Page, panel: str, index: int) -> tuple[float, float]:
-    """Pixels of a point of a panel's first trace."""
-    page.locator(f"#{panel}").scroll_into_view_if_needed()
-    x, y = page.evaluate(
-        """([panel, index]) => {
-            const plot = document.querySelector(`#${panel} .js-plotly-plot`);
-            const {_size: size, xaxis, yaxis} = plot._fullLayout;
-            const {x, y} = plot._fullData[0];
-            const box = plot.getBoundingClientRect();
-            return [box.left + size.l + xaxis.d2p(x[index]), box.top + size.t + yaxis.d2p(y[index])];
-        }""",
-        [panel, index],
-    )
-    return x, y
-
-
 def test_runs_stand_side_by_side_and_replay_together(open_page: Open) -> None:
     page = open_page(calm=True)
     run_short(page, compare=("none", "dual"))
@@ -72,38 +56,25 @@ def test_strip_over_the_scrubber_goes_to_a_step(open_page: Open) -> None:
     assert box is not None
     strip.click(position={"x": box["width"] * 0.4, "y": 8})
     settled(page)
-    shown, total = int(page.get_attribute("#grid", "data-shown") or 0), 22
+    shown = int(page.get_attribute("#grid", "data-shown") or 0)
+    total = page.evaluate("Scope.run.maxSteps")
     assert 0.3 * total < shown < 0.5 * total
     assert re.search(r"\d+ of \d+ steps recomputed everything", strip.get_attribute("aria-label") or "")
-
-
-def test_token_point_and_step_light_each_other_up(open_page: Open) -> None:
-    page = open_page(calm=True)
-    page.locator("#grid .es-cells .c").nth(11).click()
-    page.mouse.move(2, 2)
-    expect(page.locator("#scatter .es-spot")).to_be_visible()
-    cursor = "(e => e.hidden ? '' : e.style.transform)(document.querySelector('#timeline .es-cursor'))"
-    marked = page.evaluate(cursor)
-    assert marked
-    page.keyboard.press("Escape")
-    expect(page.locator("#scatter .es-spot")).to_be_hidden()
-    assert page.evaluate(cursor) != marked
-    page.mouse.move(*point_of(page, "scatter", 90))
-    page.wait_for_selector("#grid .c.hover")
-    assert page.locator("#grid .es-cells .c.hover").count() == 1
-    x, y = point_of(page, "timeline", 0)
-    page.mouse.click(x, y + 12)
-    page.wait_for_selector('#grid[data-shown="1"]')
 
 
 def test_projection_follows_the_slider_and_one_press_runs_it(open_page: Open) -> None:
     page = open_page(calm=True)
     open_tab(page, "What if?", "whatif")
-    expect(page.locator("#whatif .es-headline")).to_contain_text("projected 6 of 22 steps full")
+    headline = page.locator("#whatif .es-headline")
+    words = " ".join(headline.inner_text().split())
+    told = re.search(r"projected (\d+) of (\d+) steps full.*recorded (\d+) full", words)
+    assert told is not None
+    projected, total, recorded = told.groups()
+    assert projected == recorded
     page.fill("#whatif-tau input[type=number]", "3")
     page.keyboard.press("Enter")
-    expect(page.locator("#whatif .es-headline")).to_contain_text("projected 1 of 22 steps full")
-    expect(page.locator("#whatif .es-headline")).to_contain_text("recorded 6 full")
+    expect(headline).to_contain_text(f"projected 1 of {total} steps full")
+    expect(headline).to_contain_text(f"recorded {recorded} full")
     assert "A projection, not a run" in page.inner_text("#whatif")
     page.click("#whatif-run")
     wait_for(page, "running")
@@ -121,14 +92,31 @@ def test_maps_layers_and_signals_are_drawn_when_their_tab_is_opened(open_page: O
         assert len(page.inner_text(f"#{panel} .es-how")) > 60
 
 
+def test_map_parts_the_run_from_what_is_shown_of_it(open_page: Open) -> None:
+    page = open_page(calm=True)
+    run_short(page, compare=("none",))
+    open_tab(page, "Recompute map", "map")
+    rows = page.locator("#map .es-choices")
+    assert rows.nth(0).locator(".es-letter").all_inner_texts() == ["A", "B"]
+    assert rows.nth(1).locator("button").all_inner_texts() == ["recomputed", "age of K/V"]
+    assert rows.nth(1).locator(".es-letter").count() == 0
+    page.locator("#timeline").get_by_role("button", name="B none").click()
+    second = page.locator("#map").get_by_role("button", name="B none")
+    expect(second).to_have_attribute("aria-pressed", "true")
+    rows.nth(1).get_by_role("button", name="age of K/V").click()
+    expect(second).to_have_attribute("aria-pressed", "true")
+    page.wait_for_selector("#map .js-plotly-plot .infolayer .colorbar")
+
+
 def test_staleness_is_measured_on_demand(open_page: Open) -> None:
     page = open_page(calm=True)
     open_tab(page, "Staleness", "staleness")
-    page.click("#measure-staleness")
+    measure = page.locator("#staleness").get_by_role("button", name="measure staleness")
+    measure.click()
     wait_for(page, "error")
     open_tab(page, "Entropy and drift", "scatter")
     run_short(page)
     open_tab(page, "Staleness", "staleness")
-    page.click("#measure-staleness")
+    measure.click()
     expect(page.locator("#status")).to_contain_text("staleness measured")
-    expect(page.locator("#staleness .es-headline")).to_contain_text("partial steps")
+    expect(page.locator("#staleness .es-headline")).to_contain_text("partial step")
