@@ -6,6 +6,7 @@ from typing import Any
 
 from lm_eval.api.model import LM  # type: ignore[import-not-found,unused-ignore]
 
+from analysis.cli.errors import UsageError
 from analysis.cli.progress import progress
 from analysis.recorder import TraceRecorder
 from analysis.settings import Setting
@@ -75,10 +76,10 @@ class DiffusionLM(LM):  # type: ignore[misc,unused-ignore]
         return answers
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        raise ValueError("the task scores log-likelihoods; allowed: tasks that generate")
+        raise UsageError("the task scores log-likelihoods; allowed: tasks that generate")
 
     def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
-        raise ValueError("the task scores log-likelihoods; allowed: tasks that generate")
+        raise UsageError("the task scores log-likelihoods; allowed: tasks that generate")
 
     def _encode(self, context: str) -> list[int]:
         ids = self.model.encode(context) if self.chat else list(self.text.encode(context))

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from analysis.benchmarks import PRESETS, preset_named
 from analysis.cli import parsing
 from analysis.cli.text import counted, figure, percent, settings_text, table
 from analysis.environment import environment
@@ -16,25 +17,22 @@ from core import GenerationConfig, LanguageModel, load_model
 
 
 @dataclass(frozen=True)
-class Preset:
-    """Few-shot examples and tokens to generate of one task."""
+class Plan:
+    """One task to evaluate; shots None leaves the task its own number."""
 
-    shots: int
-    gen_length: int
-
-
-# As a public leaderboard lists them for EntropyCache's runs; other tasks' lengths are not published there.
-PRESETS = {"gsm8k": Preset(4, 256), "mbpp": Preset(3, 256), "humaneval": Preset(0, 512)}
+    task: str
+    shots: int | None
+    decoding: GenerationConfig
 
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
-    listed = ", ".join(f"{name} {p.shots}-shot {p.gen_length}" for name, p in PRESETS.items())
+    listed = ", ".join(f"{name} {p.shots}-shot {p.gen_length} tokens" for name, p in PRESETS.items())
     parser = commands.add_parser("evaluate", help="lm-eval benchmarks under a policy (needs lm-eval)")
     parsing.add_common_options(parser, prompts=False)
-    parser.add_argument("--tasks", required=True, metavar="NAME,...", help="lm-eval task names")
+    parser.add_argument("--tasks", required=True, metavar="NAME,...", help="lm-eval task names, or presets'")
     parser.add_argument("--task-path", type=Path, metavar="FOLDER", help="folder with own task files")
     parser.add_argument(
-        "--preset", action="store_true", help=f"shots and lengths of the paper's runs: {listed}"
+        "--preset", action="store_true", help=f"shots and lengths as papers on caching ran them: {listed}"
     )
     parser.add_argument("--shots", type=int, help="few-shot examples (the task's own number)")
     parser.add_argument("--limit", type=int, help="use only the first LIMIT documents of a task")
@@ -46,52 +44,60 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 
 
 def command(arguments: argparse.Namespace) -> int:
-    """Evaluate task by task and print a row for each metric."""
+    """Evaluate task by task; what is finished stays in the file whatever happens to the next one."""
     try:
         import lm_eval  # type: ignore[import-not-found,unused-ignore]
         from lm_eval.tasks import TaskManager  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise parsing.UsageError("evaluate needs the package lm-eval; pip install lm-eval") from None
-    for option in ("shots", "limit", "batch"):
-        if getattr(arguments, option) is not None:
-            parsing.require_at_least(f"--{option}", getattr(arguments, option), 0 if option == "shots" else 1)
-    base = parsing.generation_config(arguments)
-    setting = Setting(arguments.policy, parsing.policy_settings(arguments))
-    names = [name.strip() for name in arguments.tasks.split(",") if name.strip()]
-    plans = [(name, *_plan(arguments, name, base)) for name in names]
-    folder = arguments.task_path
-    if folder is not None and not folder.is_dir():
-        raise parsing.UsageError(f"--task-path {folder} is no folder")
-    manager = TaskManager(include_path=None if folder is None else str(folder))
-    unknown = [name for name in names if not manager.match_tasks([name])]
-    if unknown or not names:
-        raise parsing.UsageError(f"task {', '.join(unknown) or '(none)'} is not one that lm-eval knows")
-    parsing.check_writable(arguments.json)
-    model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-    results = [
-        _evaluate(lm_eval, manager, arguments, model, setting, decoding, name, shots)
-        for name, shots, decoding in plans
-    ]
-    if arguments.json is not None:
-        content = {"schema": 1, "kind": "evaluation", "environment": environment(model), "tasks": results}
-        arguments.json.write_text(json.dumps(content), encoding="utf-8")
-    print("\n".join(_report(model, setting, results)))
-    return 0
+    with parsing.checking():
+        for option in ("shots", "limit", "batch"):
+            least = 0 if option == "shots" else 1
+            if getattr(arguments, option) is not None:
+                parsing.require_at_least(f"--{option}", getattr(arguments, option), least)
+        base = parsing.generation_config(arguments)
+        setting = Setting(arguments.policy, parsing.policy_settings(arguments))
+        names = [name.strip() for name in arguments.tasks.split(",") if name.strip()]
+        plans = [_plan(arguments, name, base) for name in names]
+        folder = arguments.task_path
+        if folder is not None and not folder.is_dir():
+            raise parsing.UsageError(f"--task-path {folder} is no folder")
+        manager = TaskManager(include_path=None if folder is None else str(folder))
+        unknown = [plan.task for plan in plans if not manager.match_tasks([plan.task])]
+        if unknown or not names:
+            raise parsing.UsageError(f"task {', '.join(unknown) or '(none)'} is not one that lm-eval knows")
+        parsing.check_writable(arguments.json)
+        model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
+        if model.tokenizer is None:
+            raise parsing.UsageError(f"model {model.ref} has no tokenizer; tasks are text")
+    results: list[dict[str, Any]] = []
+    interrupted = False
+    machine = environment(model)
+    try:
+        for plan in plans:
+            results.append(_evaluate(lm_eval, manager, arguments, model, setting, plan))
+            _write(arguments.json, machine, results, complete=len(results) == len(plans))
+    except KeyboardInterrupt:
+        interrupted = True
+        _write(arguments.json, machine, results, complete=False)
+    print("\n".join(_report(model, setting, results, len(plans))))
+    return 1 if interrupted else 0
 
 
-def _plan(
-    arguments: argparse.Namespace, name: str, base: GenerationConfig
-) -> tuple[int | None, GenerationConfig]:
+def _write(path: Path | None, machine: dict[str, Any], results: list[dict[str, Any]], complete: bool) -> None:
+    if path is not None:
+        content = {"schema": 1, "kind": "evaluation", "complete": complete, "environment": machine}
+        path.write_text(json.dumps({**content, "tasks": results}), encoding="utf-8")
+
+
+def _plan(arguments: argparse.Namespace, name: str, base: GenerationConfig) -> Plan:
     """Shots and decoding of a task: options win over the preset, the preset over the task's own."""
     if not arguments.preset:
-        return arguments.shots, base
-    if name not in PRESETS:
-        raise parsing.UsageError(
-            f"--preset knows {', '.join(PRESETS)}; for {name} give --shots and --gen-length"
-        )
-    preset = PRESETS[name]
+        return Plan(name, arguments.shots, base)
+    preset = preset_named(name)
     length = preset.gen_length if arguments.gen_length is None else arguments.gen_length
-    return preset.shots if arguments.shots is None else arguments.shots, replace(base, gen_length=length)
+    shots = preset.shots if arguments.shots is None else arguments.shots
+    return Plan(preset.task, shots, replace(base, gen_length=length))
 
 
 def _evaluate(
@@ -100,17 +106,15 @@ def _evaluate(
     arguments: argparse.Namespace,
     model: LanguageModel,
     setting: Setting,
-    decoding: GenerationConfig,
-    name: str,
-    shots: int | None,
+    plan: Plan,
 ) -> dict[str, Any]:
     from analysis.lm_eval_model import DiffusionLM
 
-    language_model = DiffusionLM(model, setting, decoding, arguments.batch, chat=not arguments.raw)
+    language_model = DiffusionLM(model, setting, plan.decoding, arguments.batch, chat=not arguments.raw)
     found = lm_eval.simple_evaluate(
         model=language_model,
-        tasks=[name],
-        num_fewshot=shots,
+        tasks=[plan.task],
+        num_fewshot=plan.shots,
         limit=arguments.limit,
         task_manager=manager,
         log_samples=False,
@@ -124,16 +128,18 @@ def _evaluate(
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
     return {
-        "task": name,
-        "shots": shots,
+        "task": plan.task,
+        "shots": plan.shots,
         "setting": setting.label,
-        "generation": decoding.to_dict(),
+        "generation": plan.decoding.to_dict(),
         "scores": scores,
         **language_model.spent.figures(),
     }
 
 
-def _report(model: LanguageModel, setting: Setting, results: list[dict[str, Any]]) -> list[str]:
+def _report(model: LanguageModel, setting: Setting, results: list[dict[str, Any]], wanted: int) -> list[str]:
+    if not results:
+        return ["interrupted before the first task was finished"]
     facts = model.facts()
     rows = []
     for result in results:
@@ -147,6 +153,8 @@ def _report(model: LanguageModel, setting: Setting, results: list[dict[str, Any]
         "",
         table(("score", "value", "requests", "tokens/s", "recomputed"), rows),
     ]
+    if len(results) < wanted:
+        lines.append(f"interrupted: {len(results)} of {counted(wanted, 'task')} finished")
     truncated = sum(result["truncated_prompts"] for result in results)
     if truncated:
         lines.append(f"{truncated} prompts were too long for the model and lost their beginning")

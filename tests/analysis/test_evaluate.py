@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
+from analysis.benchmarks import PRESETS, Preset, preset_named
 from core import GenerationConfig, create_policy, generate, load_model
 
 SIZE = ["--gen-length", "32", "--block-length", "32", "--dtype", "float32", "--device", "cpu"]
@@ -63,7 +64,7 @@ def test_a_task_file_is_scored_and_timed(folder: Path, capsys: pytest.CaptureFix
     [
         (["--tasks", "no_such_task"], "no_such_task"),
         (["--tasks", "gsm8k", "--task-path", "/no/such/place"], "--task-path"),
-        (["--tasks", "bbh", "--preset"], "--preset"),
+        (["--tasks", "arc_easy", "--preset"], "--preset"),
         (["--tasks", "gsm8k", "--batch", "0"], "--batch"),
         (["--tasks", "gsm8k", "--policy", "guess"], "guess"),
     ],
@@ -74,6 +75,68 @@ def test_bad_evaluations_are_usage_errors(
     pytest.importorskip("lm_eval", reason="lm-eval is optional: pip install lm-eval")
     assert main(["evaluate", *extra]) == 2
     assert named in capsys.readouterr().err
+
+
+def test_a_task_that_scores_likelihoods_is_a_usage_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("lm_eval", reason="lm-eval is optional: pip install lm-eval")
+    task = TASK.format(docs=folder / "docs.jsonl", output_type="loglikelihood")
+    task = task[: task.index("generation_kwargs")] + "metric_list:\n  - metric: acc\n"
+    (folder / "own.yaml").write_text(task)
+    assert main(["evaluate", "--task-path", str(folder), "--tasks", "own_task", *SIZE]) == 2
+    assert "log-likelihoods" in capsys.readouterr().err
+
+
+def test_every_preset_is_a_task_of_lm_eval_that_generates() -> None:
+    lm_eval = pytest.importorskip("lm_eval", reason="lm-eval is optional: pip install lm-eval")
+    from lm_eval.tasks import TaskManager
+
+    assert lm_eval
+    known = TaskManager()
+    assert {"gsm8k", "math500", "mbpp", "humaneval", "mmlu_pro", "bbh", "gpqa"} <= set(PRESETS)
+    for preset in PRESETS.values():
+        assert known.match_tasks([preset.task]) == [preset.task]
+        assert preset_named(preset.task) == preset
+
+
+def test_a_preset_gives_shots_and_length_unless_options_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("lm_eval", reason="lm-eval is optional: pip install lm-eval")
+    monkeypatch.setitem(PRESETS, "own", Preset("own_task", 0, 32, "here"))
+    out = folder / "out.json"
+    where = ["--task-path", str(folder), "--tasks", "own", "--preset", "--limit", "1", "--json", str(out)]
+    rest = ["--policy", "none", "--block-length", "16", "--dtype", "float32", "--device", "cpu"]
+    for length, extra in ((32, []), (16, ["--gen-length", "16"])):
+        assert main(["evaluate", *where, *rest, *extra]) == 0
+        found = json.loads(out.read_text())
+        (result,) = found["tasks"]
+        assert found["complete"]
+        assert (result["task"], result["shots"], result["generation"]["gen_length"]) == (
+            "own_task",
+            0,
+            length,
+        )
+
+
+def test_a_task_that_fails_leaves_the_finished_ones(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lm_eval = pytest.importorskip("lm_eval", reason="lm-eval is optional: pip install lm-eval")
+    whole, done = lm_eval.simple_evaluate, []
+
+    def fails_late(**named: object) -> object:
+        if done:
+            raise OSError("no network")
+        done.append(named)
+        return whole(**named)
+
+    monkeypatch.setattr(lm_eval, "simple_evaluate", fails_late)
+    out = folder / "out.json"
+    where = ["--task-path", str(folder), "--tasks", "own_task,own_task", "--limit", "1", "--json", str(out)]
+    assert main(["evaluate", *where, *SIZE]) == 1
+    found = json.loads(out.read_text())
+    assert len(found["tasks"]) == 1
+    assert not found["complete"]
 
 
 def test_stop_texts_cut_at_the_first() -> None:
