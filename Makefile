@@ -1,4 +1,4 @@
-# make run | test | lint | notebook | venv | clean. PORT=8000 make run picks another port, PYTHON=... the interpreter.
+# make run | test | space-check | lint | notebook | venv | clean. PORT=8000 make run picks another port, PYTHON=... the interpreter.
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -8,7 +8,7 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 RUN_STAMP := $(VENV)/.installed-run-$(firstword $(shell cksum < requirements.txt))
 DEV_STAMP := $(VENV)/.installed-dev-$(firstword $(shell cat requirements.txt requirements-dev.txt | cksum))
 
-.PHONY: run test space-check lint format screenshots notebook port venv clean
+.PHONY: run test space-check lint format screenshots load-check notebook port venv clean
 
 run: port $(RUN_STAMP)
 	$(if $(PORT),GRADIO_SERVER_PORT='$(PORT)') $(PY) app.py
@@ -36,6 +36,9 @@ format: $(DEV_STAMP)
 
 screenshots: $(DEV_STAMP)
 	$(PY) -m pytest -q tests/app/browser/screenshots.py
+
+load-check: $(DEV_STAMP)
+	$(PY) -m tests.app.load $(ARGS)
 
 notebook: $(DEV_STAMP)
 	$(PIP) -q nbclient ipykernel kaleido
