@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import torch
 
 from analysis.bench_floor import FixedRows, make_denoiser
@@ -29,6 +30,10 @@ class MemoryPoint:
     def ratio(self) -> float:
         """Peak over K/V and one layer."""
         return self.peak_bytes / (self.kv_bytes + self.layer_bytes)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row."""
+        return pd.DataFrame([{**vars(self), "ratio": self.ratio}])
 
 
 def layer_bytes(spec: ModelSpec, length: int, width: int) -> int:

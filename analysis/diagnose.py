@@ -73,8 +73,8 @@ class Diagnosis:
         return [name for name, looked in known.items() if looked]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a count."""
-        return pd.DataFrame({"count": list(vars(self)), "value": list(vars(self).values())})
+        """One row a quantity."""
+        return pd.DataFrame({"quantity": list(vars(self)), "value": list(vars(self).values())})
 
 
 def diagnose(traces: Sequence[Trace]) -> Diagnosis:

@@ -48,9 +48,9 @@ class Projection:
                 "step": np.arange(len(self.full)),
                 "max_entropy": self.max_entropy,
                 "full": self.full,
-                "rows": self.rows,
+                "num_refreshed": self.rows,
                 "recorded_full": self.recorded_full,
-                "recorded_rows": self.recorded_rows,
+                "recorded_num_refreshed": self.recorded_rows,
             }
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.stats import rankdata
 
 NUM_RESAMPLES = 1000
@@ -35,6 +36,11 @@ class RankCorrelation:
     @property
     def known(self) -> bool:
         return not np.isnan(self.rho)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row."""
+        values = {name: value for name, value in vars(self).items() if name != "groups"}
+        return pd.DataFrame([{**values, "prompts": self.groups}])
 
 
 def spearman(

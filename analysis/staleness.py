@@ -68,6 +68,10 @@ class StalenessSummary:
     flipped: float
     steps: int
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row."""
+        return pd.DataFrame([vars(self)])
+
 
 def summarise_staleness(traces: Sequence[Trace]) -> StalenessSummary:
     """Pool the partial steps of traces. Raises ValueError where no StalenessProbe watched."""

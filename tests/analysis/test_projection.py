@@ -59,7 +59,7 @@ def test_path_of_another_policy_can_be_projected_too(models: dict[str, LanguageM
     projected = project(trace, float("inf"), 4)
     assert projected.full.tolist() == [True] + [False] * (len(trace.steps) - 1)
     assert projected.recorded_ratio == 1
-    assert list(projected.to_frame().columns)[:4] == ["step", "max_entropy", "full", "rows"]
+    assert list(projected.to_frame().columns)[:4] == ["step", "max_entropy", "full", "num_refreshed"]
 
 
 def test_bad_settings_are_named() -> None:

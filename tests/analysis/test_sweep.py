@@ -127,6 +127,45 @@ def test_tune_gives_a_line_to_paste_that_run_accepts(
     assert len(keys(journal)) == len(set(keys(journal)))
 
 
+def test_a_choice_is_judged_by_a_full_grid_measured_apart(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep, out = tmp_path / "sweep.jsonl", tmp_path / "out.json"
+    grid = ["--grid", "entropy_threshold=-1,inf", "recent=1,8"]
+    goal = ["--keep", "agreement", "--budget", "0.9", "--objective", "flops"]
+    tune = ["tune", *arguments, *grid, *goal, "--json", str(out)]
+    assert (
+        main(["sweep", *arguments, "--grid", "entropy_threshold=-1", "recent=1,8", "--out", str(sweep)]) == 0
+    )
+    assert main([*tune, "--against", str(sweep)]) == 2
+    assert "of its 15 runs" in capsys.readouterr().err
+    assert main(["sweep", *arguments, *grid, "--vanilla", "--out", str(sweep)]) == 0
+    before = sweep.read_bytes()
+    capsys.readouterr()
+    assert main([*tune, "--against", str(sweep), "--markdown"]) == 0
+    said = capsys.readouterr().out
+    assert sweep.read_bytes() == before
+    race, full = json.loads(out.read_text())["verdict"]
+    assert (full["runs"], race["setting"]) == (15, json.loads(out.read_text())["best"])
+    # Operations do not depend on the clock: the race finds the grid's own choice.
+    assert race["cost"] == pytest.approx(full["cost"])
+    assert "its choice costs +0.0% against the grid's" in said
+    assert "| entropy_threshold \\ recent | 1 | 8 |" in said
+    assert main([*tune, "--against", str(tmp_path / "nowhere.jsonl")]) == 2
+
+
+def test_workers_and_their_threads_are_named(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    command = ["sweep", *arguments, "--grid", "recent=2", "--limit", "1", "--out", str(out)]
+    assert main([*command, "--worker-threads", "1"]) == 2
+    assert main([*command, "--workers", "1", "--worker-threads", "2"]) == 0
+    assert "1 worker of 2 threads each on" in capsys.readouterr().out
+    machine = json.loads(out.read_text().splitlines()[0])["environment"]
+    assert (machine["workers"], machine["threads"]) == (1, 2)
+
+
 @pytest.mark.parametrize(
     ("command", "named"),
     [
