@@ -46,7 +46,14 @@ def _share(timeline: Timeline, colours: Look) -> go.Heatmap:
         z=drawn.T,
         x=step_numbers(len(drawn)),
         customdata=timeline.share.T,
-        colorscale=[[0, colours.background], [0.5, colours.partial], [0.5, colours.full], [1, colours.full]],
+        # A share of 1 stands at 0.5, well before the full steps begin.
+        colorscale=[
+            [0, colours.background],
+            [0.5, colours.partial],
+            [0.75, colours.partial],
+            [0.75, colours.full],
+            [1, colours.full],
+        ],
         zmin=0,
         zmax=2,
         showscale=False,

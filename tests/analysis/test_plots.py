@@ -21,6 +21,7 @@ from analysis.plots import (
     volatility_figure,
 )
 from analysis.plots.scatter import coefficient_text
+from analysis.plots.theme import LIGHT
 from analysis.projection import project
 from analysis.ranks import spearman
 from analysis.timeline import timeline
@@ -102,6 +103,12 @@ def test_recompute_map_draws_the_canvas_by_step(trace: Trace) -> None:
     figure = recompute_map_figure(timeline(trace))
     assert np.shape(figure.data[0].z) == (7, 4)
     assert list(figure.data[1].y) == [3, 4, 5, 6]
+    drawn, colours = np.array(figure.data[0].z), figure.data[0].colorscale
+    full = timeline(trace).full
+    for values, colour in ((drawn[:, full], LIGHT.full), (drawn[:, ~full], LIGHT.partial)):
+        most = values.max() / figure.data[0].zmax
+        # Of stops at the same height the last one counts.
+        assert [found for height, found in colours if height <= most][-1] == colour
     with pytest.raises(ValueError, match="show"):
         recompute_map_figure(timeline(trace), "heat")
 
