@@ -105,10 +105,11 @@ def test_recompute_map_draws_the_canvas_by_step(trace: Trace) -> None:
     assert list(figure.data[1].y) == [3, 4, 5, 6]
     drawn, colours = np.array(figure.data[0].z), figure.data[0].colorscale
     full = timeline(trace).full
-    for values, colour in ((drawn[:, full], LIGHT.full), (drawn[:, ~full], LIGHT.partial)):
-        most = values.max() / figure.data[0].zmax
+    assert set(drawn[:, full].ravel()) <= {0, 2}
+    assert drawn[:, ~full].max() <= 1
+    for most, colour in ((1, LIGHT.partial), (2, LIGHT.full)):
         # Of stops at the same height the last one counts.
-        assert [found for height, found in colours if height <= most][-1] == colour
+        assert [found for height, found in colours if height <= most / figure.data[0].zmax][-1] == colour
     with pytest.raises(ValueError, match="show"):
         recompute_map_figure(timeline(trace), "heat")
 
