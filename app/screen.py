@@ -50,11 +50,13 @@ class Screen:
         """The components to change now. The last moment brings everything, complete."""
         parts, record = self.parts, self.record
         out: Updates = {}
-        if moment.text != self._told and self._due("status", moment):
-            out[parts.status] = status(moment.text)
-            self._told = moment.text
         if moment.grid and record.traces and self._due("grid", moment):
             out[parts.grid] = json.dumps(self.feed.frame(moment.state, whole=moment.last))
+        # In one message with the tokens: each takes server and browser longer than what is in it.
+        tell = parts.grid in out or (not moment.grid and self._due("status", moment))
+        if moment.text != self._told and tell:
+            out[parts.status] = status(moment.text)
+            self._told = moment.text
         if moment.figures and record.traces and self._due("figures", moment):
             out |= self._drawn("figures", {parts.cards: cards_value, parts.timeline: timeline_panel})
         if moment.observation and self._due("observation", moment):

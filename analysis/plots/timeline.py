@@ -1,13 +1,16 @@
 """Figure of a run's timeline: rows recomputed each step over the entropy that decides it."""
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from analysis.plots.theme import apply_theme, empty_figure, look, over_steps, step_numbers
 from analysis.timeline import Timeline
 
 TITLE = "Recomputed rows and entropy by step"
+# The two plots above each other, in shares of the height.
+LOWER_TO, UPPER_FROM = 0.368, 0.448
 
 
 def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
@@ -15,46 +18,68 @@ def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
     if not len(timeline.full):
         return empty_figure(TITLE, "no step yet", dark)
     colours = look(dark)
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.6, 0.4])
     steps = step_numbers(len(timeline.full))
-    for name, wanted, colour in (("full", True, colours.full), ("partial", False, colours.partial)):
-        kept = timeline.full == wanted
-        figure.add_bar(
-            x=steps[kept],
-            y=timeline.num_refreshed[kept],
-            customdata=list(
-                zip(np.array(timeline.reason)[kept], timeline.num_committed[kept].tolist(), strict=True)
-            ),
-            hovertemplate="step %{x}: %{y:.4g} rows<br>%{customdata[0]}<br>%{customdata[1]} committed",
-            name=f"{name} ({int(kept.sum())})",
-            marker_color=colour,
-            row=1,
-            col=1,
+    bars = [
+        _bars(timeline, steps, name, wanted, colour)
+        for name, wanted, colour in (("full", True, colours.full), ("partial", False, colours.partial))
+    ]
+    curve = {
+        "type": "scatter",
+        "x": steps,
+        "y": timeline.max_entropy,
+        "xaxis": "x2",
+        "yaxis": "y2",
+        "mode": "lines+markers",
+        "name": "max entropy",
+        "line": {"color": colours.ink, "width": 1},
+        "marker": {"size": 5},
+        "hovertemplate": "step %{x}: %{y:.3f} nats",
+    }
+    threshold, notes = timeline.threshold, []
+    lines = [
+        {"type": "line", "x0": start + 0.5, "x1": start + 0.5, "xref": f"x{axis}", "y0": 0, "y1": 1}
+        | {"yref": f"y{axis} domain", "line": {"color": colours.faint, "dash": "dot"}}
+        for start in timeline.block_starts[1:]
+        for axis in ("", "2")
+    ]
+    if threshold is not None and np.isfinite(threshold) and threshold >= 0:
+        lines.append(
+            {"type": "line", "x0": 0, "x1": 1, "xref": "x2 domain", "y0": threshold, "y1": threshold}
+            | {"yref": "y2", "line": {"color": colours.warning, "dash": "dash"}}
         )
-    figure.add_scatter(
-        x=steps,
-        y=timeline.max_entropy,
-        mode="lines+markers",
-        name="max entropy",
-        line={"color": colours.ink, "width": 1},
-        marker={"size": 5},
-        hovertemplate="step %{x}: %{y:.3f} nats",
-        row=2,
-        col=1,
-    )
-    if timeline.threshold is not None and np.isfinite(timeline.threshold) and timeline.threshold >= 0:
-        figure.add_hline(
-            y=timeline.threshold,
-            line={"color": colours.warning, "dash": "dash"},
-            annotation_text=f"τ = {timeline.threshold:g}",
-            row=2,
-            col=1,
+        notes.append(
+            {"text": f"τ = {threshold:g}", "showarrow": False, "xref": "x2 domain", "x": 1}
+            | {"xanchor": "right", "yref": "y2", "y": threshold, "yanchor": "bottom"}
         )
-    for start in timeline.block_starts[1:]:
-        figure.add_vline(x=start + 0.5, line={"color": colours.faint, "dash": "dot"})
+    # Built at one go, not piece by piece: a run draws this anew while it decodes, and each piece that is
+    # added to a figure costs as much as all of them together.
+    layout = {
+        "xaxis": {"anchor": "y", "matches": "x2", "showticklabels": False},
+        "xaxis2": {"anchor": "y2", "title": {"text": "step"}},
+        "yaxis": {"anchor": "x", "domain": [UPPER_FROM, 1]},
+        "yaxis2": {"anchor": "x2", "domain": [0, LOWER_TO], "title": {"text": "nats"}, "rangemode": "tozero"},
+        "shapes": lines,
+        "annotations": notes,
+        "barmode": "overlay",
+        "bargap": 0.15,
+    }
+    figure = go.Figure({"data": [*bars, curve], "layout": layout})
     apply_theme(figure, TITLE, "", "rows recomputed", dark, height=380)
-    figure.update_layout(barmode="overlay", bargap=0.15)
-    figure.update_yaxes(title_text="nats", rangemode="tozero", row=2, col=1)
-    figure.update_xaxes(title_text="step", row=2, col=1)
     over_steps(figure, len(timeline.full))
     return figure
+
+
+def _bars(timeline: Timeline, steps: np.ndarray, name: str, wanted: bool, colour: str) -> dict[str, Any]:
+    kept = timeline.full == wanted
+    reasons = np.array(timeline.reason)[kept]
+    return {
+        "type": "bar",
+        "x": steps[kept],
+        "y": timeline.num_refreshed[kept],
+        "customdata": list(zip(reasons, timeline.num_committed[kept].tolist(), strict=True)),
+        "hovertemplate": "step %{x}: %{y:.4g} rows<br>%{customdata[0]}<br>%{customdata[1]} committed",
+        "name": f"{name} ({int(kept.sum())})",
+        "marker": {"color": colour},
+        "xaxis": "x",
+        "yaxis": "y",
+    }

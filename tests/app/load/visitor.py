@@ -109,7 +109,9 @@ class Visitor:
             "GET", "/gradio_api/queue/data", params={"session_hash": self.name}
         ) as stream:
             async for line in stream.aiter_lines():
-                message = json.loads(line[5:]) if line.startswith("data:") else {"msg": ""}
+                message: dict[str, Any] = {"msg": ""}
+                if line.startswith("data:"):
+                    message = json.loads(line[5:])
                 if message["msg"] == "close_stream":
                     return
                 data = (message.get("output") or {}).get("data") or []

@@ -1,0 +1,80 @@
+"""Server: the app in a process of its own, and a way to ask it what happens inside."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.app.browser.conftest import ROOT, wait_until_up
+
+Note = tuple[float, str, str]
+
+
+@dataclass
+class Server:
+    """address: where it listens, on this machine only. log: the file with what it said."""
+
+    address: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def state(self) -> dict[str, Any]:
+        """{"notes": [(seconds, what, who)], "held": {...}}, see tests.app.load.serve."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+        return dict(json.loads(self.process.stdout.readline()))
+
+    def wait_for(self, what: str, who: str, seconds: float) -> tuple[list[Note], float | None]:
+        """Notes until the one looked for has come, with its time; None where it hasn't in time."""
+        notes: list[Note] = []
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            notes += [(at, kind, of) for at, kind, of in self.state()["notes"]]
+            found = [at for at, kind, of in notes if kind == what and of == who]
+            if found:
+                return notes, found[0]
+            time.sleep(0.25)
+        return notes, None
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    """The app on a free port of this machine, ended with the block. folder: for its log and files."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "GRADIO_SERVER_NAME": "127.0.0.1",
+        "GRADIO_SERVER_PORT": str(port),
+        "GRADIO_TEMP_DIR": str(folder),
+        "GRADIO_ANALYTICS_ENABLED": "False",
+        "GRADIO_SSR_MODE": "False",
+        "HF_HUB_OFFLINE": "1",
+    }
+    log = folder / "log.txt"
+    with log.open("w") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.app.load.serve"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_up(address, process, log)
+        yield Server(address, process, log)
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
