@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.cli import parsing
 from analysis.cli.drift_text import entropy_table, rivals_table, volatility_table
-from analysis.cli.progress import Counter
+from analysis.cli.progress import Counter, progress
 from analysis.cli.text import heading
 from analysis.environment import environment
 from analysis.observation import Observation, summarise_drift
@@ -65,7 +65,13 @@ def command(arguments: argparse.Namespace) -> int:
         records = ({**one.to_json(), "environment": machine} for found in traces.values() for one in found)
         lines = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
         arguments.traces.write_text(lines, encoding="utf-8")
-    seen = {key: summarise_drift(found, key[1]) for key, found in traces.items() if found}
+    seen: dict[tuple[str, str], Observation] = {}
+    try:
+        # Resampling takes as long as some of the passes.
+        for key in progress([key for key, found in traces.items() if found], "rankings"):
+            seen[key] = summarise_drift(traces[key], key[1])
+    except KeyboardInterrupt:
+        interrupted = True
     if arguments.json is not None:
         content = to_json(machine, base, seen, interrupted)
         arguments.json.write_text(json.dumps(content), encoding="utf-8")
@@ -87,13 +93,13 @@ def _report(
 ) -> list[str]:
     lines = heading(model, base)
     if interrupted:
-        lines.append("interrupted: fewer prompts than asked for")
+        lines.append("interrupted: fewer prompts or families than asked for")
     for rule, name in RULES.items():
         found = [observation for (of, _), observation in seen.items() if of == rule]
         if found:
             mark = "## " if markdown else ""
             lines += ["", f"{mark}{name[0].upper()}{name[1:]}", "", *_tables(found, markdown)]
-    return lines if seen else ["interrupted before the first prompt was done"]
+    return lines if seen else ["interrupted before the first family was done"]
 
 
 def _tables(found: Sequence[Observation], markdown: bool) -> list[str]:

@@ -24,10 +24,15 @@ def heading(model: LanguageModel, base: GenerationConfig, threads: str | None = 
 
 
 def legend(labels: Iterable[str], markdown: bool = False) -> list[str]:
-    """Every setting of the rows with these labels, defaults included: a line each."""
-    named = {label: Setting.parse(label).described for label in labels}
+    """Every setting of the rows with these labels, defaults included: a line each.
+
+    markdown: a line for all, of the defaults alone; a row's label holds what differs from them.
+    """
     if markdown:
-        return ["All settings of each row:", "", *(f"- `{name}`: {text}" for name, text in named.items())]
+        policies = dict.fromkeys(Setting.parse(label).policy for label in labels)
+        defaults = ", ".join(f"`{Setting(policy).described}`" for policy in policies)
+        return [f"What a row does not say is as in {defaults}."]
+    named = {label: Setting.parse(label).described for label in labels}
     width = max(map(len, named), default=0)
     return ["all settings of each row:", *(f"  {name.ljust(width)}  {text}" for name, text in named.items())]
 
