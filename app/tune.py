@@ -83,22 +83,29 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     """
     model = workshop.model(job.model)
     search = Search(job.settings, len(job.prompts), job.goal, model.spec.eos_token_ids)
+    in_turn = InTurn(workshop, job, visitor)
     try:
-        for outcome in search.run(InTurn(workshop, job, visitor)):
+        for outcome in search.run(in_turn):
             done = f"{counted(len(search.outcomes), 'run')} measured, at most {search.result().full_grid}"
             yield f"running: {done}; now {outcome.setting}", search.result()
     except StoppedError:
         yield f"stopped: {counted(len(search.outcomes), 'run')} measured, all kept", search.result()
         return
+    finally:
+        in_turn.close()
     result = search.result()
     yield f"done: {_verdict(result)}", result
 
 
 class InTurn:
-    """Measures one unit after the other (an Executor), each with a place in the line of its own."""
+    """Measures one unit after the other (an Executor), each with a place at the end of the line.
+
+    A stop between two units counts as well: the page draws for longer there than a unit may take.
+    """
 
     def __init__(self, workshop: Workshop, job: TuneJob, visitor: str) -> None:
-        self._workshop, self._job, self._visitor = workshop, job, visitor
+        self._workshop, self._job = workshop, job
+        self._ticket = workshop.turns.join(visitor)
         self._warm = False
 
     def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
@@ -106,10 +113,12 @@ class InTurn:
             yield self._measured(unit)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Leave the line for good."""
+        self._ticket.leave()
 
     def _measured(self, unit: Unit) -> Outcome:
-        job, ticket = self._job, self._workshop.turns.join(self._visitor)
+        job, ticket = self._job, self._ticket
+        ticket.return_to_line()
         try:
             while not ticket.wait(WAIT_SECONDS) and not ticket.is_stopped():
                 pass
@@ -122,7 +131,7 @@ class InTurn:
                 raise StoppedError
             return outcome
         finally:
-            ticket.leave()
+            ticket.rest()
 
 
 def measured(

@@ -32,6 +32,14 @@ class Ticket:
         """Give the place up; more than once does no harm."""
         self._turns.leave(self)
 
+    def rest(self) -> None:
+        """Let others in between: give the place up, but go on hearing of a stop until `leave`."""
+        self._turns.rest(self)
+
+    def return_to_line(self) -> None:
+        """After a rest: a place at the end of the line again."""
+        self._turns.enter(self)
+
 
 class Turns:
     """The line before the model. All of it may be called from any thread."""
@@ -39,6 +47,7 @@ class Turns:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._line: list[Ticket] = []
+        self._resting: list[Ticket] = []
 
     def join(self, visitor: str) -> Ticket:
         """A new ticket at the end of the line, but ahead of what others want more often.
@@ -46,13 +55,17 @@ class Turns:
         A visitor's second run stands behind everybody's first, their third behind everybody's second.
         """
         ticket = Ticket(self, visitor)
+        self.enter(ticket)
+        return ticket
+
+    def enter(self, ticket: Ticket) -> None:
         with self._changed:
-            own = sum(other.visitor == visitor for other in self._line)
+            self._drop(ticket)
+            own = sum(other.visitor == ticket.visitor for other in self._line)
             at = len(self._line)
             while at and self._earlier(at - 1) > own:
                 at -= 1
             self._line.insert(at, ticket)
-        return ticket
 
     def _earlier(self, index: int) -> int:
         """How many tickets of the same visitor are ahead of one."""
@@ -62,7 +75,7 @@ class Turns:
     def stop(self, visitor: str) -> int:
         """Ask everything of a visitor to stop; the number of tickets that were asked."""
         with self._changed:
-            theirs = [ticket for ticket in self._line if ticket.visitor == visitor]
+            theirs = [ticket for ticket in self._line + self._resting if ticket.visitor == visitor]
         for ticket in theirs:
             ticket.stop()
         return len(theirs)
@@ -81,9 +94,19 @@ class Turns:
 
     def leave(self, ticket: Ticket) -> None:
         with self._changed:
-            if ticket in self._line:
-                self._line.remove(ticket)
+            self._drop(ticket)
             self._changed.notify_all()
+
+    def rest(self, ticket: Ticket) -> None:
+        with self._changed:
+            self._drop(ticket)
+            self._resting.append(ticket)
+            self._changed.notify_all()
+
+    def _drop(self, ticket: Ticket) -> None:
+        for place in (self._line, self._resting):
+            if ticket in place:
+                place.remove(ticket)
 
     def wake(self) -> None:
         with self._changed:

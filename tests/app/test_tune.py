@@ -72,6 +72,24 @@ def test_stop_ends_the_search_and_keeps_what_was_measured(workshop: Workshop) ->
     blocked.leave()
 
 
+def test_stop_between_two_runs_counts_and_closing_leaves_the_line(workshop: Workshop) -> None:
+    """Between runs the search stands in no line, which is when the page draws what it has found."""
+    search = tune_in_turn(workshop, tune_job(), "me")
+    next(search)
+    assert len(workshop.turns) == 0
+    workshop.leave("me")
+    text, result = next(search)
+    assert text.startswith("stopped: 1 run ")
+    assert result.measured == 1
+    assert list(search) == []
+    assert workshop.turns.stop("me") == 0
+    search = tune_in_turn(workshop, tune_job(), "me")
+    next(search)
+    assert workshop.turns.stop("other") == 0
+    search.close()
+    assert workshop.turns.stop("me") == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
