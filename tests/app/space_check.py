@@ -39,9 +39,10 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def copy_tracked(target: Path) -> None:
-    """The repository's tracked files as they stand: what a push to a Space would bring."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
+def copy_tracked(target: Path, *more: str) -> None:
+    """The repository's tracked files as they stand: what a push to a Space would bring. more: for git."""
+    command = ["git", "ls-files", "-z", *more]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -167,10 +168,15 @@ def check(interpreter: str, tests: Sequence[str]) -> None:
         if late:
             raise CheckFailedError(f"the page took {server.seconds:.1f} s to start; allowed: {START_SECONDS}")
     finally:
-        for path in (folder, *folder.rglob("*")):
-            if path.is_dir() and not path.is_symlink():
-                path.chmod(0o755)
-        shutil.rmtree(folder)
+        remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder, what `copy_tracked` has made read-only included."""
+    for path in (folder, *folder.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(folder)
 
 
 def user_of(pid: int) -> str:
