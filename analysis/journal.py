@@ -28,8 +28,9 @@ class Journal:
     """A file of one header line and one outcome a line; open with `with`.
 
     Opening an existing file reads what it holds into `done` and goes on behind it; a last line that was
-    cut off in writing is dropped. machine: the environment that a new file is begun in. Without a path,
-    outcomes are kept in `done` alone. Raises ValueError for a file that is no journal of the same purpose.
+    cut off in writing is dropped. machine: the environment that a new file is begun in; begun_on: that of
+    the file as it was found, None for a new one. Without a path, outcomes are kept in `done` alone. Raises
+    ValueError for a file that is no journal of the same purpose.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Journal:
     ) -> None:
         self.path, self.purpose, self.machine = path, purpose, machine
         self.done: dict[str, Outcome] = {}
+        self.begun_on: dict[str, Any] | None = None
 
     def __enter__(self) -> "Journal":
         self._file: BinaryIO | None = None
@@ -81,3 +83,4 @@ class Journal:
             if not isinstance(found, dict) or found.get(name) != value:
                 raise ValueError(f"{path.name} was begun with another {name}; choose a new file")
         self.done = {outcome.key: outcome for outcome in outcomes}
+        self.begun_on = found.get("environment")

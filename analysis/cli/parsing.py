@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ DTYPE_HELP = (
     "faster, else float32; tokens can differ between them)"
 )
 PROBLEMS = 32
+# What seconds depend on beside the measurement itself.
+TIMING = ("processor", "threads", "workers")
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
 
 
@@ -166,10 +169,18 @@ def opened_journal(
     base: GenerationConfig,
     machine: dict[str, Any],
 ) -> Iterator[Journal]:
-    """The journal at a path, or one that keeps nothing for None. UsageError for another measurement's."""
+    """The journal at a path, or one that keeps nothing for None. UsageError for another measurement's.
+
+    Warns where the seconds in the file were taken otherwise than those to come.
+    """
     with ExitStack() as stack:
         with checking():
             journal = stack.enter_context(Journal(path, purpose(model, prompts, base), machine))
+        if path is not None and journal.begun_on is not None:
+            differ = [name for name in TIMING if journal.begun_on.get(name) != machine[name]]
+            if differ:
+                text = f"{path.name} was begun with another number or kind of {', '.join(differ)}"
+                print(f"warning: {text}; its seconds do not compare with new ones", file=sys.stderr)
         yield journal
 
 

@@ -164,6 +164,9 @@ def test_workers_and_their_threads_are_named(
     assert "1 worker of 2 threads each on" in capsys.readouterr().out
     machine = json.loads(out.read_text().splitlines()[0])["environment"]
     assert (machine["workers"], machine["threads"]) == (1, 2)
+    capsys.readouterr()
+    assert main(command) == 0
+    assert "begun with another number or kind of threads, workers" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
