@@ -14,7 +14,7 @@ EXPLAIN = {
 }
 BOXES = """selector => [...document.querySelectorAll(selector)]
     .filter(e => e.offsetParent || e.ownerSVGElement)
-    .map(e => [e.textContent, e.getBoundingClientRect()])
+    .map(e => [e.textContent, e.getBoundingClientRect()]).filter(([_, box]) => box.width > 0)
     .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
 Box = tuple[str, float, float, float, float]
 
