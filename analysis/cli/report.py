@@ -9,7 +9,8 @@ from analysis.report import render, titled_figures
 from analysis.results import read_results
 
 FILES_HELP = (
-    "written by run or compare or bench --json, run --drift-json, sweep --out, tune --json or --journal"
+    "written by run or compare or bench --json, run --drift-json, observe --traces, sweep --out, "
+    "tune --json, compare or tune --journal, or export (Parquet)"
 )
 PICTURES_HELP = "also every figure as PNG and PDF; needs kaleido and a Chrome or Chromium"
 

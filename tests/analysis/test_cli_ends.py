@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
+from analysis.cli import bench as bench_module
 from analysis.cli import compare as compare_module
 from analysis.cli import run as run_module
 from analysis.cli.parsing import check_writable
@@ -124,6 +125,18 @@ def test_looking_whether_a_file_can_be_written_leaves_everything_as_it_was(tmp_p
     assert link.is_symlink()
     assert not missing.exists()
     assert full.read_text() == linked.read_text() == "kept"
+
+
+def test_a_size_that_does_not_fit_is_refused_before_others_are_measured(
+    model: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(*_: object) -> None:
+        raise AssertionError("nothing may be measured")
+
+    monkeypatch.setattr(bench_module, "bench", measured)
+    assert main(["bench", *model, "--prompt-lengths", "8,4000", "--dtype", "float32"]) == 2
+    assert "--prompt-lengths 4000" in capsys.readouterr().err
+    assert main(["bench", "--shapes", "small", "--prompt-lengths", "8,9999999"]) == 2
 
 
 def test_threads_of_workers_fit_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
