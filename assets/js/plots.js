@@ -3,6 +3,7 @@
   "use strict";
   const { h, on, emit, follow, framed, panels, run, Links, LETTERS, dataOf, layoutOf, savePicture } = window.Scope;
 
+  const MAX_SHARE = 0.2;
   const EMPTY_HEIGHT = 104;
   const NARROW = 500;
   const LEGEND_LINE = 20;
@@ -14,6 +15,7 @@
       this.block = block;
       this.trigger = trigger;
       this.lane = null;
+      this.rested = 0;
       this.view = null;
       this.title = h("h2", {});
       this.behind = h("span", { class: "es-tag quiet es-behind", hidden: true });
@@ -48,7 +50,15 @@
       }, format.toUpperCase());
     }
 
+    /** Show a value; while a run goes on figures take at most a fifth of the time, or its tokens would wait. */
     update(value) {
+      clearTimeout(this.waiting);
+      const rest = run.state === "running" ? this.rested - performance.now() : 0;
+      if (rest > 0) this.waiting = setTimeout(() => this.show(value), rest);
+      else this.show(value);
+    }
+
+    show(value) {
       this.value = value;
       const { variants } = value;
       this.title.textContent = value.title;
@@ -118,6 +128,7 @@
     }
 
     draw() {
+      const started = performance.now();
       if (!this.value) return;
       const variant = this.value.variants.length ? this.variant : null;
       this.drawChoices(variant || {});
@@ -140,6 +151,7 @@
         if (!this.listening) this.links.listen();
         this.listening = true;
         this.links.mark();
+        this.rested = performance.now() + (1 / MAX_SHARE - 1) * (performance.now() - started);
         this.drawn();
       });
     }
