@@ -1,11 +1,10 @@
-/* Player: which step is on show. Follows a live run at a pace the eye can keep, replays a finished one. */
+/* Player: which step is on show. A live run is shown as it is, a finished one replayed at a pace of choice. */
 (() => {
   "use strict";
-  const { h, say, on, emit, calm, run, Strips } = window.Scope;
+  const { h, say, on, emit, run, Strips } = window.Scope;
 
   const SPEEDS = [0.25, 0.5, 1, 2, 4];
   const STEPS_PER_SECOND = 8;
-  const CATCH_UP_SECONDS = 1.5;
   const TIME_TICKS = 1000;
 
   class Player {
@@ -51,20 +50,15 @@
       });
     }
 
-    /** New steps have come: keep up with them, or show them at once where motion is unwelcome. */
+    /** New steps have come: show them at once, unless another step was asked for in the meantime. */
     arrived(fresh) {
-      if (fresh && run.state === "running") {
+      if (fresh) {
         this.following = true;
-        this.byTime = false;
-        this.at = 0;
-      } else if (fresh) {
-        this.following = this.playing = false;
-        this.byTime = false;
-        this.at = this.end;
+        this.playing = this.byTime = false;
       }
-      if (this.following && calm()) this.at = this.end;
+      if (this.following) this.at = this.end;
+      if (run.state !== "running") this.following = false;
       this.draw();
-      if (this.following) this.start();
     }
 
     start() {
@@ -77,18 +71,13 @@
     tick(now) {
       const passed = Math.min(0.25, (now - this.last) / 1000);
       this.last = now;
-      if (this.following) {
-        const behind = this.end - this.at;
-        const pace = Math.max(STEPS_PER_SECOND, behind / CATCH_UP_SECONDS);
-        this.at = Math.min(this.end, this.at + passed * pace);
-        if (this.at >= this.end && run.state !== "running") this.following = false;
-      } else if (this.playing) {
+      if (this.playing) {
         const pace = this.byTime ? 1 : STEPS_PER_SECOND;
         this.at = Math.min(this.end, this.at + passed * pace * this.speed);
         if (this.at >= this.end) this.playing = false;
       }
       this.draw();
-      if (this.following || this.playing) requestAnimationFrame(this.tick);
+      if (this.playing) requestAnimationFrame(this.tick);
       else this.ticking = false;
     }
 
