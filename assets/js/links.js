@@ -25,6 +25,12 @@
       follow("cursor", ({ shown }) => { this.shown = shown; mark(); });
       follow("hover", (where) => { this.hovered = { ...NOTHING, ...where }; mark(); });
       follow("pin", (where) => { this.pinned = { ...NOTHING, ...where }; mark(); });
+      // Told, not asked: asking in each frame makes the browser lay out the page once for every figure.
+      this.visible = false;
+      new ResizeObserver(([{ contentRect }]) => {
+        this.visible = contentRect.width > 0;
+        mark();
+      }).observe(frame);
     }
 
     /** Follow the figure's own pointer events; once for the life of the plot. */
@@ -85,7 +91,7 @@
     mark() {
       const layout = this.plot._fullLayout;
       const marks = [];
-      if (layout && layout.xaxis && this.plot.data && this.frame.offsetParent) {
+      if (layout && layout.xaxis && this.plot.data && this.visible) {
         for (const link of this.links) {
           if (link.kind === "step") marks.push(this.place(layout, link, this.shownStep, "now"));
           for (const value of this.valuesOf(link, this.pinned)) marks.push(this.place(layout, link, value, "pinned"));

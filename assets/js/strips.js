@@ -14,7 +14,12 @@
       this.byTime = false;
       this.shown = [];
       on("theme", () => this.draw());
-      new ResizeObserver(() => this.draw()).observe(this.element);
+      // Told, not asked: asking makes the browser lay out the page once more for every step that comes.
+      this.width = 0;
+      new ResizeObserver(([{ contentRect }]) => {
+        this.width = contentRect.width;
+        this.draw();
+      }).observe(this.element);
     }
 
     /** One canvas a lane; a click goes to the step under it. */
@@ -53,7 +58,7 @@
 
     drawLane(canvas, lane, index) {
       if (!lane) return;
-      const width = canvas.clientWidth;
+      const { width } = this;
       const ratio = window.devicePixelRatio || 1;
       if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
       if (canvas.height !== HEIGHT * ratio) canvas.height = HEIGHT * ratio;
