@@ -13,8 +13,11 @@ from core import POLICIES, GenerationConfig
 
 DEFAULT_POLICY = "entropy"
 READY = "ready: press Run, or Ctrl+Enter, to decode live"
+# Progress is told by our own status lines. With every message Gradio would else write it into all outputs of
+# all events so far and copy their values to do so, which takes a browser longer than to draw the tokens.
+UNSEEN: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 # A handler that only fills in a form: no place in the line, no overlay, no endpoint.
-AT_ONCE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+AT_ONCE: dict[str, Any] = {"queue": False, **UNSEEN}
 
 
 class Controls:

@@ -19,7 +19,7 @@ from app.perform import Moment, perform
 from app.runs import RunRecord
 from app.screen import Parts, Screen, Updates, cards_value, status
 from app.speeds import measure_speeds
-from app.tabs.controls import AT_ONCE, Controls, policy_value
+from app.tabs.controls import AT_ONCE, UNSEEN, Controls, policy_value
 from app.tabs.explain import Explanations
 from app.tabs.keep import Keep
 from app.turns import Ticket
@@ -27,11 +27,7 @@ from app.visitors import visitor_of
 from app.workshop import Workshop
 
 # Everybody waits in our own line, which tells their place and lets them leave it.
-OWN_LINE: dict[str, Any] = {
-    "concurrency_limit": None,
-    "show_progress": "hidden",
-    "api_visibility": "private",
-}
+OWN_LINE: dict[str, Any] = {"concurrency_limit": None, **UNSEEN}
 Measure = Callable[[Workshop, RunRecord, Ticket], Iterator[Moment]]
 
 

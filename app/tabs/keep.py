@@ -23,14 +23,14 @@ from app.perform import Moment
 from app.pictures import write_pictures
 from app.runs import RunRecord
 from app.screen import Parts, Screen, Updates, status
-from app.tabs.controls import AT_ONCE, Controls
+from app.tabs.controls import AT_ONCE, UNSEEN, Controls
 from app.visitors import visitor_of
 from app.workshop import Workshop
 
 # The browser opens what the server has just made, as if its link had been pressed.
 FOLLOW = "() => document.querySelector('#bundle a, a#bundle, button#bundle')?.click()"
 # A browser of the server's is at work for some seconds: one at a time.
-ON_ITS_OWN: dict[str, Any] = {"concurrency_limit": 1, "show_progress": "hidden", "api_visibility": "private"}
+ON_ITS_OWN: dict[str, Any] = {"concurrency_limit": 1, **UNSEEN}
 COPY = "(link) => { navigator.clipboard?.writeText(link).catch(() => {}); }"
 
 
@@ -85,8 +85,10 @@ class Keep:
             yield {self.parts.status: status(text), self.bundle: None}
             return
         frame = FrameFeed(record, self.workshop.texts_of).frame("done", whole=True)
-        path = write_bundle(record, frame, Path(tempfile.mkdtemp()))
-        yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
+        # Gradio takes a copy of what it is given, and removes that one after an hour.
+        with tempfile.TemporaryDirectory() as folder:
+            path = write_bundle(record, frame, Path(folder))
+            yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
 
     def _pictures(self, run_id: str, request: gr.Request) -> Iterator[Updates]:
         record = self.workshop.runs.find(visitor_of(request), run_id)
@@ -95,20 +97,22 @@ class Keep:
             yield {self.parts.status: status(text), self.bundle: None}
             return
         yield {self.parts.status: status("running: drawing every figure as PNG and PDF")}
-        try:
-            path = write_pictures(record, Path(tempfile.mkdtemp()))
-        except ValueError as error:
-            hint = "the PNG and SVG buttons of each figure need neither"
-            yield {self.parts.status: status(f"error: {error}; {hint}"), self.bundle: None}
-            return
-        yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                path = write_pictures(record, Path(folder))
+            except ValueError as error:
+                hint = "the PNG and SVG buttons of each figure need neither"
+                yield {self.parts.status: status(f"error: {error}; {hint}"), self.bundle: None}
+                return
+            yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
 
     def _open(self, file: str | None, request: gr.Request) -> Updates:
         if file is None:
             return {self.parts.status: status("error: no file was given")}
         try:
-            trace = Trace.load(file)
+            # Taken first: who leaves while the file is read wants nothing kept of it.
             order = self.workshop.runs.new_order()
+            trace = Trace.load(file)
             record = record_of(trace, f"opened-{order}", order)
         except (ValueError, OSError) as error:
             return {self.parts.status: status(f"error: {error}")}
