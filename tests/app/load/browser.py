@@ -107,6 +107,17 @@ def page_of(address: str, settings: str) -> Iterator[Page]:
     assert not problems, problems
 
 
+def processor_seconds(page: Page) -> float:
+    """Processor time that the page's own process has taken by now: scripts, layout and painting."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    metrics = {
+        metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]
+    }
+    session.detach()
+    return float(metrics["ProcessTime"])
+
+
 def press_run(page: Page) -> None:
     """Press Run and wait for the end, of the drawing too."""
     page.click("#run")

@@ -47,7 +47,7 @@ def visit(server: Server, use: Use) -> Any:
             wiring = Wiring.read((await client.get("/config")).json())
             async with Visitor(client, wiring, **SHORT) as first:
                 await first.press_run("one token a step")
-            server.state()
+            server.held()
             return await use(client, wiring)
 
     return asyncio.run(visiting())
@@ -65,7 +65,7 @@ def twenty(server: Server) -> Crowd:
         seen = await asyncio.gather(*runs)
         for visitor in visitors:
             await visitor.close()
-        joined = [who for _, what, who in server.state()["notes"] if what == "joined"]
+        joined = [who for _, what, who in server.notes() if what == "joined"]
         in_order = sorted(seen, key=lambda one: joined.index(one.visitor))
         return Crowd(in_order, [one.visitor for one in sorted(seen, key=lambda one: one.first_step)])
 
@@ -76,16 +76,16 @@ def closings(server: Server, tabs: int = 10) -> list[Closed]:
     """Tabs closed while they decode, one after the other."""
 
     async def use(client: httpx.AsyncClient, wiring: Wiring) -> list[Closed]:
-        before = server.state()["held"]["traces"]
+        before = server.held()["traces"]
         found = []
         for tab in range(tabs):
             visitor = await Visitor(client, wiring, **LONG).__aenter__()
-            await visitor.press_run(until=f"step {5 + tab}")
-            closed = time.time()
+            # Its stream ends with this, the rest of its connections right after.
+            closed = (await visitor.press_run(until=f"step {5 + tab}")).ended
             await visitor.close()
             notes, left = server.wait_for("left", visitor.name, FREED_SECONDS)
             knew = next((at for at, what, who in notes if what == "closed" and who == visitor.name), closed)
-            while server.state()["held"]["traces"] > before and time.time() < closed + FREED_SECONDS:
+            while server.held()["traces"] > before and time.time() < closed + FREED_SECONDS:
                 await asyncio.sleep(0.25)
             steps = sum(1 for at, what, _ in notes if what == "step" and at > knew)
             found.append(Closed(steps, (left or float("inf")) - closed, time.time() - closed))
@@ -98,14 +98,14 @@ def many_runs(server: Server, runs: int = 200) -> list[dict[str, int]]:
     """What the server holds before any, then after each visitor of RUNS_EACH runs has closed the tab."""
 
     async def use(client: httpx.AsyncClient, wiring: Wiring) -> list[dict[str, int]]:
-        held = [server.state()["held"]]
+        held = [server.held()]
         for _ in range(runs // RUNS_EACH):
             async with Visitor(client, wiring, **SHORT) as visitor:
                 for turn in range(RUNS_EACH):
                     seen = await visitor.press_run("one token a step" if turn == 0 else "not at all")
                     assert seen.end == "done", seen.said
             await asyncio.sleep(0.5)
-            held.append(server.state()["held"])
+            held.append(server.held())
         return held
 
     return visit(server, use)

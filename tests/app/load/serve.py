@@ -1,7 +1,7 @@
 """The real app, started as `python app.py` starts it, that also tells what happens inside.
 
-Each line read from standard input is answered by one line of JSON: what has happened since the last one,
-and what is held in memory now.
+Each line read from standard input is answered by one line of JSON: what has happened since the last one and,
+where the line says `held`, what is held in memory now, which takes the server a moment to count.
 """
 
 import gc
@@ -108,8 +108,9 @@ def main() -> None:
     workshop.model()
     page = build(workshop)
     page.launch(**launch_options(), prevent_thread_lock=True, quiet=True)
-    for _ in sys.stdin:
-        sys.stdout.write(json.dumps({"notes": notes.taken(), "held": held(workshop, page)}) + "\n")
+    for line in sys.stdin:
+        counted = held(workshop, page) if line.strip() == "held" else {}
+        sys.stdout.write(json.dumps({"notes": notes.taken(), "held": counted}) + "\n")
         sys.stdout.flush()
     page.close()
 

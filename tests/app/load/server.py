@@ -25,11 +25,23 @@ class Server:
     process: "subprocess.Popen[bytes]"
     log: Path
 
-    def state(self) -> dict[str, Any]:
-        """{"notes": [(seconds, what, who)], "held": {...}}, see tests.app.load.serve."""
+    def processor_seconds(self) -> float:
+        """Processor time that the server has taken by now, all its threads."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def notes(self) -> list[Note]:
+        """What has happened since the last time, see tests.app.load.serve."""
+        return [(at, what, who) for at, what, who in self._ask(b"\n")["notes"]]
+
+    def held(self) -> dict[str, int]:
+        """What it holds in memory; drops the notes up to now."""
+        return dict(self._ask(b"held\n")["held"])
+
+    def _ask(self, line: bytes) -> dict[str, Any]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(b"\n")
+        self.process.stdin.write(line)
         self.process.stdin.flush()
         return dict(json.loads(self.process.stdout.readline()))
 
@@ -38,11 +50,11 @@ class Server:
         notes: list[Note] = []
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            notes += [(at, kind, of) for at, kind, of in self.state()["notes"]]
+            notes += self.notes()
             found = [at for at, kind, of in notes if kind == what and of == who]
             if found:
                 return notes, found[0]
-            time.sleep(0.25)
+            time.sleep(0.1)
         return notes, None
 
 
