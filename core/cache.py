@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from core.models.attention import multiplies
 from core.models.spec import ModelSpec
 
 
@@ -25,6 +26,9 @@ class KVCache:
         shape = (spec.num_layers, num_slots, spec.num_kv_heads, length + 1, spec.head_dim)
         # Zeros, never empty: a NaN behind an attention mask still poisons the output.
         self.k = torch.zeros(shape, device=device, dtype=dtype)
+        if multiplies(device, dtype):
+            # As the product with the queries reads them: positions innermost.
+            self.k = torch.zeros(*shape[:3], shape[4], shape[3], device=device, dtype=dtype).transpose(3, 4)
         self.v = torch.zeros(shape, device=device, dtype=dtype)
         heads = (*shape[:2], spec.num_heads, *shape[3:])
         self.q = torch.zeros(heads, device=device, dtype=dtype) if keep_queries else None
@@ -45,12 +49,20 @@ class RowStore:
 
     def __init__(self, cache: KVCache, rows: Tensor) -> None:
         self.cache, self.rows = cache, rows
+        # Ascending rows that end with position L - 1 and count L are all of them: a plain copy.
+        full = rows.shape[1] == cache.length and not rows.is_cuda
+        self.whole = full and bool((rows[:, -1] == cache.length - 1).all())
 
     def update(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        seen_keys, seen_values = self.cache.read(layer)
         if self.cache.q is not None:
             write_rows(self.cache.q[layer], self.rows, queries)
-        self.cache.write(layer, self.rows, keys, values)
-        return self.cache.read(layer)
+        if self.whole:
+            seen_keys.copy_(keys)
+            seen_values.copy_(values)
+        else:
+            self.cache.write(layer, self.rows, keys, values)
+        return seen_keys, seen_values
 
 
 class DeltaCache:
@@ -71,8 +83,11 @@ class DeltaCache:
 
 def write_rows(buffer: Tensor, rows: Tensor, values: Tensor) -> None:
     """buffer [B, G, L+1, D] at rows [B, R] becomes values [B, G, R, D]."""
+    axis = 2
+    if buffer.stride(3) != 1:
+        buffer, values, axis = buffer.transpose(2, 3), values.transpose(2, 3).contiguous(), 3
     if rows.shape[0] == 1:
-        buffer.index_copy_(2, rows[0], values)
+        buffer.index_copy_(axis, rows[0], values)
     else:
-        index = rows[:, None, :, None].expand(-1, buffer.shape[1], -1, buffer.shape[3])
-        buffer.scatter_(2, index, values)
+        index = rows[:, None, :, None] if axis == 2 else rows[:, None, None]
+        buffer.scatter_(axis, index.expand_as(values), values)

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from core.cache import DeltaCache, KVCache, RowStore
-from core.models.transformer import OnAttention, Rotary, Transformer, attention_weights
+from core.models.attention import attention_weights
+from core.models.transformer import OnAttention, Rotary, Transformer
 from core.policies.base import OnRows, PerLayer
 from core.rows import gather_rows, to_rows
 

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from core.models.attention import attend, attention_weights
 from core.models.spec import ModelSpec
 from core.rows import gather_rows
 
@@ -55,8 +56,8 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
         return normed if weight.dim() == 1 else normed * weight
     # On a CPU F.rms_norm is six kernels with a temporary each, half as fast as this on a full pass.
     wide = x.float()
-    scale = torch.linalg.vector_norm(wide, dim=-1, keepdim=True).square_()
-    scale.mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
+    length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+    scale = torch.addcmul(length.new_full((), eps), length, length, value=1 / x.shape[-1]).rsqrt_()
     normed = wide * scale if wide is x else wide.mul_(scale)
     return normed.mul_(weight).to(x.dtype)
 
@@ -121,15 +122,6 @@ class Layer(nn.Module):
         return self.down(swiglu(self.gate_up(self.norm(hidden, self.mlp_norm))))
 
 
-def attention_weights(q: Tensor, keys: Tensor, key_mask: Tensor | None) -> Tensor:
-    """Softmax attention of every head, [B, H, R, L]; slower than the fused path, for who must look."""
-    keys = keys.repeat_interleave(q.shape[1] // keys.shape[1], dim=1)
-    scores = (q @ keys.transpose(-1, -2)).float() * q.shape[-1] ** -0.5
-    if key_mask is not None:
-        scores = scores.masked_fill(~key_mask, float("-inf"))
-    return scores.softmax(dim=-1)
-
-
 class Transformer(nn.Module):
     """Token rows in, residual increments and logits out."""
 
@@ -172,9 +164,7 @@ class Transformer(nn.Module):
         q, k, v = layer.project(hidden, rotary)
         keys, values = store.update(index, q, k, v)
         if on_attention is None:
-            mixed = F.scaled_dot_product_attention(
-                q, keys, values, attn_mask=key_mask, enable_gqa=q.shape[1] != keys.shape[1]
-            )
+            mixed = attend(q, keys, values, key_mask)
         else:
             weights = attention_weights(q, keys, key_mask)
             on_attention(index, weights)

@@ -3,14 +3,15 @@
 import pytest
 import torch
 
-from core import LanguageModel
-from core.models.packing import PackedLinear, arrange_weights, can_pack
+from core.models import packing
+from core.models.packing import PackedLinear, arrange_weights, blocks_are_faster, can_pack
 from core.models.spec import ModelSpec
 from core.models.transformer import Linear, Transformer
 from core.sampling import _argmax
-from tests import tiny
 
-needs_blocks = pytest.mark.skipif(not can_pack(), reason="no bfloat16 products of oneDNN on this processor")
+needs_blocks = pytest.mark.skipif(
+    not can_pack(torch.bfloat16), reason="no bfloat16 products of oneDNN on this processor"
+)
 
 
 def random_backbone(dtype: torch.dtype, tied: bool = False) -> Transformer:
@@ -43,17 +44,28 @@ def test_arranged_weights_keep_a_models_logits(dtype: torch.dtype, tied: bool) -
         before = backbone(tokens)
         arrange_weights(backbone)
         torch.testing.assert_close(backbone(tokens), before, rtol=0, atol=1e-5)
-    packs = dtype == torch.bfloat16 and can_pack()
+    packs = can_pack(dtype) and (dtype == torch.bfloat16 or blocks_are_faster())
     assert isinstance(backbone.layers[0].down, PackedLinear) == packs
     assert isinstance(backbone.head, PackedLinear) == (packs and not tied)
     if tied:
         assert backbone.head.weight is backbone.embedding.weight
 
 
-def test_loaded_float32_weights_lie_input_major(models: dict[str, LanguageModel]) -> None:
-    weight = models["llada"].backbone.layers[0].gate_up.weight
-    assert weight.T.is_contiguous()
-    assert weight.shape == (2 * tiny.INNER, tiny.HIDDEN)
+@pytest.mark.parametrize("faster", [True, False])
+def test_float32_weights_lie_in_blocks_only_where_that_is_faster(
+    monkeypatch: pytest.MonkeyPatch, faster: bool
+) -> None:
+    monkeypatch.setattr(packing, "blocks_are_faster", lambda: faster)
+    backbone = random_backbone(torch.float32)
+    tokens = torch.arange(20)[None]
+    with torch.inference_mode():
+        before = backbone(tokens)
+        arrange_weights(backbone)
+        torch.testing.assert_close(backbone(tokens), before, rtol=0, atol=1e-5)
+    down = backbone.layers[0].down
+    assert isinstance(down, PackedLinear) == (faster and can_pack(torch.float32))
+    assert down.weight.shape == (32, 48)
+    assert isinstance(down, PackedLinear) or down.weight.T.is_contiguous()
 
 
 @pytest.mark.parametrize("vocab", [10, 64, 128, 200, 1000])
