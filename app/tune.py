@@ -17,7 +17,7 @@ from analysis.surface import surface
 from analysis.tuning import Goal, Search, Tuning
 from analysis.wording import counted
 from app.figures import plot_value, variant
-from app.forms import entered
+from app.forms import describe, entered
 from app.problems import Problems
 from app.readings import FRONT, TUNE_MAP
 from app.workshop import Workshop
@@ -84,10 +84,11 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     model = workshop.model(job.model)
     search = Search(job.settings, len(job.prompts), job.goal, model.spec.eos_token_ids)
     in_turn = InTurn(workshop, job, visitor)
+    names = {setting.label: name_of(setting) for setting in job.settings}
     try:
         for outcome in search.run(in_turn):
             done = f"{counted(len(search.outcomes), 'run')} measured, at most {search.result().full_grid}"
-            yield f"running: {done}; now {outcome.setting}", search.result()
+            yield f"running: {done}; now {names.get(outcome.setting, outcome.setting)}", search.result()
     except StoppedError:
         yield f"stopped: {counted(len(search.outcomes), 'run')} measured, all kept", search.result()
         return
@@ -148,7 +149,7 @@ def _verdict(result: Tuning) -> str:
         return f"no setting loses at most {result.goal.budget:.0%} of {result.goal.keep} on every prompt"
     best = result.best
     return (
-        f"{best.setting.label} takes {best.cost:.0%} of the {result.goal.objective} without a cache "
+        f"{name_of(best.setting)} takes {best.cost:.0%} of the {result.goal.objective} without a cache "
         f"and loses {best.loss:.1%} of {result.goal.keep}, n = {counted(best.prompts, 'prompt')}"
     )
 
@@ -184,13 +185,18 @@ def table_of(result: Tuning) -> pd.DataFrame:
         return frame
     return pd.DataFrame(
         {
-            "setting": frame["setting"],
+            "setting": frame["setting"].map({c.setting.label: name_of(c.setting) for c in result.candidates}),
             "cost %": (100 * frame["cost"]).round(1),
             "lost %": (100 * frame["loss"]).round(1),
             "prompts": frame["prompts"],
             "": np.where(frame["best"], "best", np.where(frame["on_front"], "front", "")),
         }
     )
+
+
+def name_of(setting: Setting) -> str:
+    """A setting by its symbols, as the page names every run."""
+    return describe(setting.policy, setting.config)
 
 
 def best_json(result: Tuning) -> str:

@@ -165,6 +165,7 @@
       let badge = words[lane.state] && shown >= lane.steps.length ? words[lane.state] : "";
       if (!badge && step) badge = step.f ? `full recompute · ${step.w}` : "cached step";
       say(this.badge, badge);
+      if (this.badge.title !== badge) this.badge.title = badge;
       this.badge.classList.toggle("full", Boolean(step && step.f));
       const of = counted(lane.steps.length, "step");
       say(this.where, `${shown} of ${of} · ${lane.decodedCount(shown)} of ${counted(lane.head.gen, "token")}`);

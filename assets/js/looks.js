@@ -60,7 +60,9 @@
       layout[key] = merge(layout[key], { ...axis, ...decades, title: { font: { size: small }, standoff: 6 } });
     }
     // Titles of subplots are notes above the plot, which no automatic margin makes room for.
-    const above = (layout.annotations || []).some((note) => note.yref === "paper" && note.yanchor === "bottom");
+    const above = notes.some((note) => note.yref === "paper" && note.yanchor === "bottom");
+    const notes = (layout.annotations || []).map((note) => merge(note, { font: { size: small } }));
+    if (notes.length) layout.annotations = notes;
     layout.margin = { l: 8, r: 12, t: above ? 30 : 12, b: 8 };
     delete layout.height;
     if (layout.legend) layout.legend = merge(layout.legend, { font: { size: small, color: ink } });

@@ -41,7 +41,9 @@ def test_search_ends_with_a_setting_within_the_budget(workshop: Workshop) -> Non
     assert result.best.loss <= GOAL.budget
     assert all(text.startswith("running: ") for text, _ in told[:-1])
     assert set(json.loads(best_json(result))) == {"entropy_threshold", "recent"}
-    assert list(table_of(result).columns) == ["setting", "cost %", "lost %", "prompts", ""]
+    table = table_of(result)
+    assert list(table.columns) == ["setting", "cost %", "lost %", "prompts", ""]
+    assert all(name.startswith("entropy · τ ") for name in table["setting"])
     for draw in (map_value, front_value):
         value = json.loads(draw(tune_job(), result))
         assert value["variants"][0]["figure"]["data"]
