@@ -1,16 +1,16 @@
 """Denoiser: B slots on one canvas; admit requests into them and take denoising steps, all on the device."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from core.cache import DeltaCache, KVCache
 from core.config import GenerationConfig
 from core.forward import OnRowAttention, forward_layerwise
+from core.host_copy import StepCopy, to_host
 from core.models.language_model import LanguageModel
 from core.policies.base import CachePolicy, Outcome, Plan
 from core.probes import Probe
@@ -26,7 +26,8 @@ from core.unmask import UNMASK_RULES, best, certainty_density
 class Task:
     """The coming step, on the device: the plan limited to active, valid positions.
 
-    rows, targets: bool [B, L]; reason: int [B]; counts: int64 [2], the largest row and target counts.
+    rows, targets: bool [B, L]; reason: int [B]; counts: int64 [3], the largest row and target counts and
+    whether the plan looks at attention.
     """
 
     plan: Plan
@@ -34,29 +35,6 @@ class Task:
     targets: Tensor
     reason: Tensor
     counts: Tensor
-
-
-@dataclass(frozen=True)
-class StepCopy:
-    """What one step left on the host, numpy. Target-space arrays [B, T], refreshed [B, L], clocks [B]."""
-
-    positions: np.ndarray
-    token: np.ndarray
-    confidence: np.ndarray
-    entropy: np.ndarray
-    committed: np.ndarray
-    refreshed: np.ndarray
-    step: np.ndarray
-    block: np.ndarray
-    reason: np.ndarray
-    full: np.ndarray
-    finished: np.ndarray
-    seconds: dict[str, float]
-    measurements: dict[str, np.ndarray]
-
-
-# In the order in which `step` packs them.
-HOST_FIELDS = tuple(field.name for field in fields(StepCopy))[:-2]
 
 
 class Denoiser:
@@ -94,12 +72,12 @@ class Denoiser:
         self.rule = UNMASK_RULES[config.unmask](config)
         self.noise = GumbelNoise(num_slots, device) if config.temperature > 0 else None
         self.padded = [False] * num_slots
-        self.ends = torch.tensor(spec.eos_token_ids, device=device)
+        self.ends = torch.tensor(spec.eos_token_ids, device=device) if config.stop_at_eos else None
         self.rotary = model.backbone.rotary(self._copied(self.state.positions))
         self.watch = Stopwatch(device)
         policy.start(self.state, spec, config)
         self.task: Task | None = None
-        self.num_rows = self.num_targets = 0
+        self._take((0, 0, 0))
 
     def admit(self, requests: dict[int, list[int]]) -> None:
         """Put prompts into slots (slot -> ids) and plan the coming step anew; one host copy."""
@@ -116,7 +94,7 @@ class Denoiser:
         self.policy.reset(self.state, slots)
         self.rule.reset(slots)
         self.task = self._prepare()
-        self.num_rows, self.num_targets = self.task.counts.tolist()
+        self._take(self.task.counts.tolist())
         self.watch.lap("decode")
 
     def step(self) -> StepCopy:
@@ -142,7 +120,7 @@ class Denoiser:
         clocks = [state.step, (state.block_start - state.prompt_len) // self.config.block_length]
         self._commit(proposal, chosen)
         full = ((refreshed == self.model.spec.num_layers) | ~state.valid).all(dim=1) & state.active
-        finished = self._finished()
+        finished = state.finished(self.ends)
         watch.lap("decode")
         self.policy.observe(state, Outcome(chosen, proposal, full, refreshed))
         watch.lap("plan")
@@ -150,11 +128,13 @@ class Denoiser:
         state.advance()
         self.task = self._prepare()
         grids = [proposal.positions, proposal.token, proposal.confidence, proposal.entropy, chosen]
-        host = self._to_host([*grids, refreshed, *clocks, task.reason, full, finished, self.task.counts])
+        arrays, counts = to_host([*grids, refreshed, *clocks, task.reason, full, finished], self.task.counts)
         watch.lap("decode")
-        self.num_rows, self.num_targets = (int(count) for count in host.pop())
-        arrays = dict(zip(HOST_FIELDS, host, strict=True))
+        self._take(counts)
         return StepCopy(**arrays, seconds=watch.read(), measurements=measurements)
+
+    def _take(self, counts: Sequence[int]) -> None:
+        self.num_rows, self.num_targets, self.watched = counts[0], counts[1], bool(counts[2])
 
     def _prepare(self) -> Task:
         """Plan the coming step; only the policy's own work is timed as `plan`, the rest as `decode`."""
@@ -170,7 +150,8 @@ class Denoiser:
         first = (state.step == 0)[:, None]
         rows = plan.refresh | first | self.model.backbone.source(targets)
         rows = rows & state.valid & state.active[:, None]
-        counts = torch.stack((rows.sum(dim=1).max(), targets.sum(dim=1).max()))
+        looks = state.active if plan.watched is None else plan.watched & state.active
+        counts = torch.stack((rows.sum(dim=1).max(), targets.sum(dim=1).max(), looks.any().long()))
         return Task(plan, rows, targets, torch.where(state.step == 0, 0, plan.reason), counts)
 
     def _forward(self, task: Task, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -180,7 +161,7 @@ class Denoiser:
         sources = self._copied((targets - self.model.spec.logit_shift).clamp(min=0))
         masks = self._key_masks(plan)
         watcher = None
-        if plan.on_attention is not None:
+        if plan.on_attention is not None and self.watched:
             callback = self._timed(plan.on_attention)
             watcher = OnRowAttention(callback, len(state.active), self.length)
         if plan.per_layer is None:
@@ -262,23 +243,3 @@ class Denoiser:
         committed = torch.zeros(shape, dtype=torch.bool, device=chosen.device)
         committed.scatter_(1, proposal.positions, chosen)
         self.state.commit(committed[:, : self.length], tokens[:, : self.length])
-
-    def _finished(self) -> Tensor:
-        """Active sequences that end with this step, bool [B]."""
-        state, masked = self.state, self.state.masked
-        done = ~masked.any(dim=1)
-        if self.config.stop_at_eos:
-            generated = state.columns >= state.prompt_len
-            ended = torch.isin(state.tokens, self.ends) & generated & ~masked
-            before = ended.int().argmax(dim=1) < masked.int().argmax(dim=1)
-            done = done | (ended.any(dim=1) & before)
-        return done & state.active
-
-    def _to_host(self, tensors: list[Tensor]) -> list[np.ndarray]:
-        """The step's only synchronisation: everything in one float32 copy (ids stay below 2**24)."""
-        if tensors[0].device.type == "cpu":
-            return [tensor.numpy() for tensor in tensors]
-        packed = torch.cat([tensor.reshape(-1).float() for tensor in tensors]).cpu().numpy()
-        ends = np.cumsum([tensor.numel() for tensor in tensors])[:-1]
-        pieces = np.split(packed, ends)
-        return [piece.reshape(t.shape) for piece, t in zip(pieces, tensors, strict=True)]

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from core.config import GenerationConfig
-from core.denoiser import Denoiser, StepCopy
+from core.denoiser import Denoiser
 from core.events import Event, Generation, Request, RunFinished, RunStarted, StepEvent
+from core.host_copy import StepCopy
 from core.models.language_model import LanguageModel
 from core.policies.base import CachePolicy
 from core.probes import Probe

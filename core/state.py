@@ -115,6 +115,16 @@ class DecodeState:
         self.tokens = torch.where(committed, tokens, self.tokens)
         self.decoded_at = torch.where(committed, self.step[:, None], self.decoded_at)
 
+    def finished(self, ends: Tensor | None) -> Tensor:
+        """bool [B]: active, with nothing masked or, given end-of-text ids int [E], nothing before one."""
+        masked = self.masked
+        done = ~masked.any(dim=1)
+        if ends is not None:
+            ended = torch.isin(self.tokens, ends) & (self.columns >= self.prompt_len) & ~masked
+            before = ended.int().argmax(dim=1) < masked.int().argmax(dim=1)
+            done = done | (ended.any(dim=1) & before)
+        return done & self.active
+
     def advance(self) -> None:
         """One step has passed for every active sequence; blocks move on where they are finished."""
         self.step = self.step + self.active

@@ -12,7 +12,7 @@ from analysis.bench_memory import measure_memory
 from analysis.bench_plain import PlainPoint, measure_plain
 from analysis.cli import parsing
 from analysis.cli.bench import model_of, numbers_of
-from analysis.cli.text import percent, table
+from analysis.cli.text import counted, percent, table
 from analysis.environment import environment
 from core import GenerationConfig, LanguageModel
 
@@ -92,8 +92,9 @@ def _plain(arguments: argparse.Namespace, model: LanguageModel) -> list[PlainPoi
 def _report(points: list[FloorPoint], loops: list[PlainPoint]) -> list[str]:
     first = points[0]
     lines = [
-        f"{first.model}, {first.dtype} on {first.device}, {first.threads} threads, canvas {first.length}, "
-        f"batch {first.batch}, {first.repeats} rounds, {first.clock} milliseconds",
+        f"{first.model}, {first.dtype} on {first.device}, {counted(first.threads, 'thread')}, "
+        f"canvas {first.length}, batch {first.batch}, {counted(first.repeats, 'round')}, "
+        f"{first.clock} milliseconds",
         "",
         table(
             ("rows", "step", "products", "ratio", "quartiles", *PARTS, "rest", "decision"),
@@ -119,13 +120,19 @@ def _row(point: FloorPoint) -> list[str]:
         f"{1000 * point.step_seconds:.2f}",
         f"{1000 * point.floor_seconds:.2f}",
         f"{point.ratio:.2f}",
-        f"{point.ratio_low:.2f}-{point.ratio_high:.2f}",
+        _quartiles(point),
         *(f"{1000 * point.parts[name]:.2f}" for name in (*PARTS, "rest")),
         f"{point.plan_share:.2%}",
     ]
 
 
 def _loop_row(loop: PlainPoint) -> list[str]:
-    spread = f"{loop.ratio_low:.2f}-{loop.ratio_high:.2f}"
     seconds = f"{loop.plain_seconds:.2f}", f"{loop.engine_seconds:.2f}"
-    return [loop.kind, *seconds, f"{loop.ratio:.2f}", spread, percent(loop.equal)]
+    return [loop.kind, *seconds, f"{loop.ratio:.2f}", _quartiles(loop), percent(loop.equal)]
+
+
+def _quartiles(point: FloorPoint | PlainPoint) -> str:
+    """Those of the ratio; one round has none."""
+    if point.repeats == 1:
+        return "one measurement"
+    return f"{point.ratio_low:.2f}-{point.ratio_high:.2f}"

@@ -44,7 +44,9 @@ class Plan:
     visible: bool [N, B, L], keys that may be attended at each layer; None is every valid one.
     per_layer: called before each layer, returns the rows bool [B, L] that this layer recomputes; the rest
     keep their cached increments. on_attention: called after each layer's attention with its index, the
-    weights [B, H, R, L] (0 on padding) and the rows int [B, R] (surplus entries equal L).
+    weights [B, H, R, L] (0 on padding) and the rows int [B, R] (surplus entries equal L). watched: bool
+    [B], sequences whose attention is wanted: on_attention, which is slow, is called in steps that have one
+    (read off with the step's one host copy); None is every sequence.
     """
 
     refresh: Tensor
@@ -53,6 +55,7 @@ class Plan:
     visible: Tensor | None = None
     per_layer: PerLayer | None = None
     on_attention: OnRows | None = None
+    watched: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,6 @@ class SparseDLLM(CachePolicy):
         starting = state.block_step <= 1
         visible = self.kept | state.in_block | starting[:, None]
         building = state.block_step == 1
-        # One host sync a step spares the slow attention path at all other steps.
-        watching = bool((building & state.active).any())
 
         def on_attention(layer: int, weights: Tensor, rows: Tensor) -> None:
             kept = self.best(weights, rows, state)
@@ -65,7 +63,8 @@ class SparseDLLM(CachePolicy):
             refresh=state.in_block | starting[:, None],
             reason=torch.where(starting, 2, 1),
             visible=visible,
-            on_attention=on_attention if watching else None,
+            on_attention=on_attention,
+            watched=building,
         )
 
     def best(self, weights: Tensor, rows: Tensor, state: DecodeState) -> Tensor:

@@ -118,6 +118,14 @@ def test_floor_prints_and_writes_its_points(tmp_path: Path, capsys: pytest.Captu
     assert all(word in printed for word in ("projections", "quartiles", "plain loop", "peak above"))
 
 
+def test_one_round_has_no_quartiles(capsys: pytest.CaptureFixture[str]) -> None:
+    size = ["--shape", TINY, "--length", "128", "--rows", "32", "--plain", "1", "--device", "cpu"]
+    assert main(["floor", *size, "--repeats", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("one measurement") == 1 + len(KINDS)
+    assert "1 round," in printed
+
+
 @pytest.mark.parametrize(
     "extra", [["--rows", "0"], ["--repeats", "0"], ["--shape", "huge"], ["--rows", "31"]]
 )

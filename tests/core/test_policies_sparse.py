@@ -55,7 +55,9 @@ def test_attention_is_asked_for_at_a_block_s_second_step_only() -> None:
     story = told()
     asked = []
     for position in range(8):
-        asked.append(story.plan().on_attention is not None)
+        watched = story.plan().watched
+        assert watched is not None
+        asked.append(watched.tolist() == [True])
         story.step({position: 0.1})
     assert asked == [False, True, False, False] * 2
 
