@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 
 import torch
 
@@ -85,6 +85,8 @@ def _point(setting: Setting, runs: list[Trace], place: Place, peak: int | None) 
         for run, total in zip(runs, totals, strict=True)
     ]
     first = runs[0]
+    plan_low, plan_high = _quartiles(plans)
+    overhead_low, overhead_high = _quartiles(overheads)
     return BenchPoint(
         setting=setting.label,
         model=str(first.model["ref"]),
@@ -107,7 +109,19 @@ def _point(setting: Setting, runs: list[Trace], place: Place, peak: int | None) 
         spread=(max(totals) - min(totals)) / median(totals),
         tokens_per_second=place.batch * first.gen_length / median(totals),
         peak_bytes=peak,
+        plan_low=plan_low,
+        plan_high=plan_high,
+        overhead_low=overhead_low,
+        overhead_high=overhead_high,
+        num_plans=len(plans),
     )
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float | None, float | None]:
+    if len(values) < 2:
+        return None, None
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    return low, high
 
 
 def _work(step: Step) -> float:

@@ -1,7 +1,7 @@
 """BenchPoint: what one policy costs at one size."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import pandas as pd
@@ -14,8 +14,9 @@ class BenchPoint:
     Seconds are of the whole batch. full_seconds, partial_seconds: a step of that kind without its
     decision, None where no such step was taken; the first step counts as full. plan_seconds: the decision
     of a step after the first. partial_rows: rows a partial step recomputes. decision_overhead: plan over
-    all seconds of a run. spread: (slowest - fastest) / median of the runs' seconds. peak_bytes: device
-    memory, None on a CPU.
+    all seconds of a run, as the paper defines it. *_low, *_high: quartiles over the steps and over the
+    runs, None where there is one alone; num_plans: decisions timed. spread: (slowest - fastest) / median of
+    the runs' seconds. peak_bytes: device memory, None on a CPU.
     """
 
     setting: str
@@ -39,15 +40,21 @@ class BenchPoint:
     spread: float
     tokens_per_second: float
     peak_bytes: int | None
+    plan_low: float | None = None
+    plan_high: float | None = None
+    overhead_low: float | None = None
+    overhead_high: float | None = None
+    num_plans: int | None = None
 
     @classmethod
     def from_json(cls, data: Any) -> "BenchPoint":
-        """Read a point's fields. Raises ValueError where one is missing."""
-        names = [field.name for field in fields(cls)]
-        missing = [name for name in names if not isinstance(data, dict) or name not in data]
+        """Read a point's fields. Raises ValueError where one without a default is missing."""
+        known = [field.name for field in fields(cls)]
+        needed = [field.name for field in fields(cls) if field.default is MISSING]
+        missing = [name for name in needed if not isinstance(data, dict) or name not in data]
         if missing:
             raise ValueError(f"bench point lacks {', '.join(missing)}")
-        return cls(**{name: data[name] for name in names})
+        return cls(**{name: data[name] for name in known if name in data})
 
 
 def to_frame(points: Sequence[BenchPoint]) -> pd.DataFrame:

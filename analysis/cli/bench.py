@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -21,6 +22,10 @@ DEFAULT = ("dual", "entropy:entropy_threshold=inf")
 HEADER = (
     "setting", "layers", "width", "prompt", "batch", "full ms", "partial ms", "rows", "plan ms", "decision",
     "tokens/s", "x parallel", "spread",
+)  # fmt: skip
+DECISION_HEADER = (
+    "setting", "layers", "width", "prompt", "rows", "step ms", "plan ms", "quartiles", "n",
+    "share of the generation", "quartiles", "runs",
 )  # fmt: skip
 
 
@@ -44,6 +49,7 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
         metavar="NAME[:KEY=VALUE,...]",
         help=f"settings to measure beside no cache ({' '.join(DEFAULT)})",
     )
+    parser.add_argument("--decisions", action="store_true", help="a Markdown table of decisions alone")
     parser.add_argument("--json", type=Path, metavar="OUT", help="every point")
     parser.set_defaults(command=command, gen_length=64, unmask="quota", steps=16)
 
@@ -77,7 +83,7 @@ def command(arguments: argparse.Namespace) -> int:
         content = {"schema": 1, "kind": "bench", "complete": not interrupted, "environment": machine}
         content |= {"generation": base.to_dict(), "points": [vars(point) for point in points]}
         arguments.json.write_text(json.dumps(content), encoding="utf-8")
-    print("\n".join(_report(base, points)))
+    print("\n".join((_decisions if arguments.decisions else _report)(base, points)))
     return 1 if interrupted else 0
 
 
@@ -142,6 +148,50 @@ def _report(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
         "(slowest - fastest) / median of the runs. With random weights, what a policy chooses is what it",
         "chooses for an untrained model.",
     ]
+
+
+def _decisions(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
+    """What deciding takes of a step and of a generation; settings that decide nothing are left out."""
+    deciding = [point for point in points if point.setting.partition(":")[0] != "none"]
+    if not deciding:
+        return ["interrupted before the first size was measured"]
+    first = deciding[0]
+    return [
+        f"{first.dtype} on {first.device}, {counted(first.threads, 'thread')}, batch {first.batch}, "
+        f"{counted(first.repeats, 'run')} of {first.steps} steps after a warm-up; "
+        f"{settings_text(base.to_dict())}",
+        "",
+        table(DECISION_HEADER, [_decision_row(point) for point in deciding], markdown=True),
+        "",
+        *legend((point.setting for point in deciding), markdown=True),
+    ]
+
+
+def _decision_row(point: BenchPoint) -> list[str]:
+    step = point.full_seconds if point.partial_seconds is None else point.partial_seconds
+    return [
+        point.setting,
+        str(point.num_layers),
+        str(point.hidden_size),
+        str(point.prompt_length),
+        "all" if point.partial_rows is None else figure(point.partial_rows),
+        _spread(step, 1000, figure),
+        _spread(point.plan_seconds, 1000, figure),
+        f"{_spread(point.plan_low, 1000, figure)} to {_spread(point.plan_high, 1000, figure)}",
+        str(point.num_plans),
+        _share(point.decision_overhead),
+        f"{_share(point.overhead_low)} to {_share(point.overhead_high)}",
+        str(point.repeats),
+    ]
+
+
+def _spread(value: float | None, factor: float, shown: Callable[[float], str]) -> str:
+    return "-" if value is None else shown(factor * value)
+
+
+def _share(value: float | None) -> str:
+    """With two decimals: what is judged here lies below one per cent."""
+    return _spread(value, 100, lambda share: f"{share:.2f} %")
 
 
 def _row(point: BenchPoint, parallel: BenchPoint | None) -> list[str]:

@@ -94,3 +94,30 @@ def test_a_bad_bench_is_a_usage_error(
 ) -> None:
     assert main(["bench", *extra]) == 2
     assert named in capsys.readouterr().err
+
+
+def test_decisions_are_a_table_of_every_deciding_setting_with_its_spread(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    size = ["--shapes", TINY, "--prompt-lengths", "5,9", "--gen-length", "8", "--block-length", "4"]
+    asked = ["--policies", "entropy:entropy_threshold=inf", "elastic", "--device", "cpu", "--decisions"]
+    assert main(["bench", *size, "--steps", "4", "--repeats", "2", *asked]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [(row[0].lstrip("| ").partition(":")[0], row[3]) for row in rows[2:]] == [
+        ("entropy", "5"), ("elastic", "5"), ("entropy", "9"), ("elastic", "9")
+    ]  # fmt: skip
+    # The first decision of a run admits the prompt and is left out.
+    assert {row[8] for row in rows[2:]} == {"6"}
+    for row in rows[2:]:
+        low, high = map(float, row[7].split(" to "))
+        assert low <= float(row[6]) <= high
+
+
+def test_points_written_without_quartiles_are_read() -> None:
+    point = next(bench(random_model(TINY, torch.device("cpu"), torch.float32), BASE, [Setting("none")],
+                       [Place(5, 1)], repeats=1))  # fmt: skip
+    assert point.overhead_low is None
+    old = {name: value for name, value in vars(point).items() if not name.endswith(("_low", "_high"))}
+    assert BenchPoint.from_json(old).seconds == point.seconds
+    with pytest.raises(ValueError, match="seconds"):
+        BenchPoint.from_json({name: value for name, value in old.items() if name != "seconds"})
