@@ -56,7 +56,7 @@ def map_lines(plane: Surface, grid: Tuning, markdown: bool = False) -> list[str]
     most = max(candidate.prompts for candidate in grid.candidates)
     return [
         f"{grid.goal.objective} as a share of no cache / {grid.goal.keep} lost, {counted(most, 'prompt')};",
-        f"* on the front, [ ] loses more than {percent(grid.goal.budget)}:",
+        f"* on the front, [ ] loses more than {grid.goal.budget:.2%}:",
         "",
         table(header, rows, markdown=markdown),
     ]
@@ -70,7 +70,8 @@ def _values(plane: Surface, candidate: Candidate) -> tuple[object, object]:
 def _cell(candidate: Candidate | None, front: set[str], budget: float) -> str:
     if candidate is None:
         return NOT_MEASURED
-    text = f"{percent(candidate.cost)} / {percent(candidate.loss)}"
+    # Losses of agreement are small, and the budget may lie between two of them.
+    text = f"{percent(candidate.cost)} / {candidate.loss:.2%}"
     if candidate.loss > budget + 1e-9:
         return f"[{text}]"
     return f"{text} *" if candidate.setting.label in front else text
