@@ -59,10 +59,10 @@
       const decades = layout[key].type === "log" ? { dtick: 1, tickfont: { size: 10 } } : {};
       layout[key] = merge(layout[key], { ...axis, ...decades, title: { font: { size: small }, standoff: 6 } });
     }
-    // Titles of subplots are notes above the plot, which no automatic margin makes room for.
-    const above = notes.some((note) => note.yref === "paper" && note.yanchor === "bottom");
     const notes = (layout.annotations || []).map((note) => merge(note, { font: { size: small } }));
     if (notes.length) layout.annotations = notes;
+    // Titles of subplots are notes above the plot, which no automatic margin makes room for.
+    const above = notes.some((note) => note.yref === "paper" && note.yanchor === "bottom");
     layout.margin = { l: 8, r: 12, t: above ? 30 : 12, b: 8 };
     delete layout.height;
     if (layout.legend) layout.legend = merge(layout.legend, { font: { size: small, color: ink } });
