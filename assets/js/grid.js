@@ -81,8 +81,16 @@
       if (run.order !== before || run.lanes.length !== this.views.length) this.rebuild();
       else this.views.forEach((view, index) => (view.lane = run.lanes[index]));
       this.tag.hidden = !run.example;
+      if (run.order !== before && run.state === "running") this.comeIntoSight();
       emit("run", { run });
       this.player.arrived(run.order !== before);
+    }
+
+    /** On a phone Run stands far above what it starts. */
+    comeIntoSight() {
+      if (window.matchMedia("(max-width: 860px)").matches) {
+        this.block.scrollIntoView({ block: "start" });
+      }
     }
 
     rebuild() {

@@ -104,3 +104,16 @@ def test_masks_in_the_active_block_differ_in_shape_and_stand_out(open_page: Open
         }"""
     )
     assert contrast > 3
+
+
+def test_run_brings_the_tokens_into_sight_and_keeps_stop_in_reach(open_page: Open) -> None:
+    page = open_page("phone", calm=True)
+    set_generation(page, gen_length="256", unmask="quota")
+    page.click("#run")
+    page.wait_for_function("/step ([5-9]|\\d\\d)/.test(document.querySelector('#status').innerText)")
+    [grid] = boxes(page, "#grid")
+    assert -60 < grid[2] < 422
+    [stop] = boxes(page, "#stop")
+    assert 0 < stop[2] < stop[4] <= 844
+    page.click("#stop")
+    wait_for(page, "stopped")
