@@ -82,7 +82,6 @@
 
   const dark = () => document.body.classList.contains("dark");
   const css = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
-  const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   let wasDark = null;
   function watchTheme() {
@@ -105,5 +104,5 @@
 
   const LETTERS = ["A", "B", "C", "D"];
 
-  window.Scope = { panels, h, say, on, follow, emit, framed, parse, mount, dark, css, calm, LETTERS };
+  window.Scope = { panels, h, say, on, follow, emit, framed, parse, mount, dark, css, LETTERS };
 })();
