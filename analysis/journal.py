@@ -11,17 +11,30 @@ from analysis.measure import Outcome
 from analysis.prompts import Prompt
 from core import GenerationConfig, LanguageModel
 
+MODEL_FACTS = ("ref", "family", "dtype", "device", "num_parameters")
+
 
 def purpose(model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig) -> dict[str, Any]:
-    """What outcomes must share to stand in one journal: model, numbers' type, decoding and prompts."""
+    """What outcomes must share to stand in one journal: model, weights, decoding and prompts."""
     content = json.dumps([prompt.content for prompt in prompts])
     facts = model.facts()
     return {
-        "model": {name: facts[name] for name in ("ref", "family", "dtype", "device", "num_parameters")},
+        "model": {**{name: facts[name] for name in MODEL_FACTS}, "weights": fingerprint(model)},
         "generation": base.to_dict(),
         "prompts": len(prompts),
         "prompts_sha256": sha256(content.encode()).hexdigest(),
     }
+
+
+def fingerprint(model: LanguageModel) -> str:
+    """A digest that training changes, though the model keeps its name and size."""
+    backbone = model.backbone
+    # Large matrices may be packed for the processor; norms and the embedding never are.
+    parts = [backbone.embedding.weight[:64], *(p for p in backbone.parameters() if p.dim() == 1)]
+    digest = sha256()
+    for part in parts:
+        digest.update(part.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 class Journal:

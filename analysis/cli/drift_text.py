@@ -72,7 +72,7 @@ def entropy_table(observations: Sequence[Observation], markdown: bool = False) -
                 f"{seen.pace:.1f}",
                 coefficient(result.plain[name]),
                 f"{result.plain[name].p:.3f}",
-                figure(result.per_prompt[name]),
+                f"{result.per_prompt[name]:+.3f}",
                 partial,
                 coefficient(result.given_step[name]),
                 figure(seen.detections[name].area),

@@ -12,13 +12,15 @@ from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
+import torch
 
 from analysis.__main__ import main
 from analysis.executors import InProcesses, Task
-from analysis.journal import Journal
+from analysis.journal import Journal, purpose
 from analysis.measure import Outcome, interleaved
 from analysis.prompts import Prompt
 from analysis.settings import Setting
+from analysis.shapes import random_model
 from core import GenerationConfig
 from tests import tiny
 from tests.analysis.test_comparison import ENTROPY, outcome
@@ -88,6 +90,18 @@ def test_a_journal_of_another_measurement_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no journal"), Journal(path, WHAT):
         pass
     assert path.read_text() == "hello\n"
+
+
+def test_other_weights_of_the_same_name_and_size_are_another_measurement(tmp_path: Path) -> None:
+    shape, prompts, base = "small:hidden_size=64,num_layers=2", [Prompt((5, 6))], GenerationConfig()
+    one, same, other = (random_model(shape, torch.device("cpu"), torch.float32, seed) for seed in (0, 0, 1))
+    assert one.facts() == other.facts()
+    path = tmp_path / "out.jsonl"
+    for model in (one, same):
+        with Journal(path, purpose(model, prompts, base)):
+            pass
+    with pytest.raises(ValueError, match="another model"), Journal(path, purpose(other, prompts, base)):
+        pass
 
 
 def test_a_worker_that_dies_loses_nothing(arguments: list[str]) -> None:
