@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
     two.add_argument("--model", default="embedded", help="embedded, or a folder such as train's OUT")
     two.add_argument("--family", action="append", default=[], help="may be repeated; all by default")
     two.add_argument("--n", type=int, default=500, help="problems a family")
-    two.add_argument("--shots", type=int, default=8, help="worked examples in the long prompts; 0 for none")
+    two.add_argument("--shots", type=int, default=0, help="worked examples before each question")
     two.add_argument("--gen-length", type=int, default=128, help="tokens to generate, a multiple of 32")
     two.add_argument("--seed", type=int, default=0)
     two.add_argument("--dtype", default="auto")

@@ -112,30 +112,25 @@ def table(
 ) -> Iterator[str]:
     """Lines of a Markdown table: family, rule, prompt lengths, score; printed as they are found.
 
-    With `shots`, a fifth of `n` problems more follow, each behind so many worked examples. Raises ValueError
-    for n < 1, shots < 0 and a gen_length that is no multiple of the block length.
+    Each of the `n` problems a family stands behind `shots` worked examples. Raises ValueError for n < 1,
+    shots < 0 and a gen_length that is no multiple of the block length.
     """
     for name, value, least in (("n", n, 1), ("shots", shots, 0)):
         if value < least:
             raise ValueError(f"{name} is {value}; it must be at least {least}")
+    rules = {rule: replace(config, gen_length=gen_length) for rule, config in RULES.items()}
     yield "| family | rule | prompt tokens | accuracy, 95 % interval, n, speed | seconds |"
     yield "|---|---|---|---|---|"
     for family in families:
-        problems = held_out(family, n, seed)
-        few_shot = held_out(family, n // 5, seed, shots) if shots else []
-        for rule, config in RULES.items():
-            config = replace(config, gen_length=gen_length)
+        problems = held_out(family, n, seed, shots)
+        for rule, config in rules.items():
             started = time.perf_counter()
             outcomes = answer(model, problems, config)
             seconds = time.perf_counter() - started
             yield f"| {family} | {rule} | all | {score(outcomes)} | {seconds:.0f} |"
-            for lengths, some in by_length(outcomes):
+            classes = list(by_length(outcomes))
+            for lengths, some in classes if len(classes) > 1 else ():
                 yield f"| {family} | {rule} | {lengths} | {some} | |"
-            if few_shot:
-                outcomes = answer(model, few_shot, config)
-                sizes = [o.prompt_tokens for o in outcomes]
-                lengths = f"{shots} worked examples, {min(sizes)} to {max(sizes)}"
-                yield f"| {family} | {rule} | {lengths} | {score(outcomes)} | |"
 
 
 def families_named(names: list[str]) -> list[str]:
