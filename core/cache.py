@@ -24,11 +24,12 @@ class KVCache:
         keep_queries: bool = False,
     ) -> None:
         shape = (spec.num_layers, num_slots, spec.num_kv_heads, length + 1, spec.head_dim)
+        # As the product with the queries reads them: positions innermost.
+        turned = (*shape[:3], spec.head_dim, length + 1) if multiplies(device, dtype) else None
         # Zeros, never empty: a NaN behind an attention mask still poisons the output.
-        self.k = torch.zeros(shape, device=device, dtype=dtype)
-        if multiplies(device, dtype):
-            # As the product with the queries reads them: positions innermost.
-            self.k = torch.zeros(*shape[:3], shape[4], shape[3], device=device, dtype=dtype).transpose(3, 4)
+        self.k = torch.zeros(turned or shape, device=device, dtype=dtype)
+        if turned:
+            self.k = self.k.transpose(3, 4)
         self.v = torch.zeros(shape, device=device, dtype=dtype)
         heads = (*shape[:2], spec.num_heads, *shape[3:])
         self.q = torch.zeros(heads, device=device, dtype=dtype) if keep_queries else None
