@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
         help="commit rules to decode by (both)",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="every coefficient and curve")
-    parser.add_argument("--traces", type=Path, metavar="OUT.jsonl", help="the traces, for `report`; large")
+    parser.add_argument(
+        "--traces", type=Path, metavar="OUT.jsonl", help="the traces as they come, for `report`; large"
+    )
     parsing.add_markdown_option(parser)
     parser.set_defaults(command=command)
 
@@ -50,21 +53,22 @@ def command(arguments: argparse.Namespace) -> int:
         model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
         parsing.check_fit(model, prompts, base)
     traces: Traces = {(rule, group_of(prompt)): [] for rule in rules for prompt in prompts}
-    interrupted = False
-    try:
-        with Counter("passes", len(prompts) * len(rules)) as counter:
+    interrupted, machine = False, environment(model)
+    with ExitStack() as stack:
+        counter = stack.enter_context(Counter("passes", len(prompts) * len(rules)))
+        file = stack.enter_context(arguments.traces.open("w", encoding="utf-8")) if arguments.traces else None
+        try:
             for prompt in prompts:
                 for rule in rules:
                     trace = no_cache_trace(model, prompt.content, base, one_token=rule == "one-token")
                     traces[rule, group_of(prompt)].append(trace)
+                    if file is not None:
+                        record = {**trace.to_json(), "environment": machine}
+                        file.write(json.dumps(record, allow_nan=False) + "\n")
+                        file.flush()
                     counter.advance()
-    except KeyboardInterrupt:
-        interrupted = True
-    machine = environment(model)
-    if arguments.traces is not None:
-        records = ({**one.to_json(), "environment": machine} for found in traces.values() for one in found)
-        lines = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
-        arguments.traces.write_text(lines, encoding="utf-8")
+        except KeyboardInterrupt:
+            interrupted = True
     seen: dict[tuple[str, str], Observation] = {}
     try:
         # Resampling takes as long as some of the passes.

@@ -72,15 +72,16 @@ def command(arguments: argparse.Namespace) -> int:
             parsing.check_writable(path)
         model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
         parsing.check_fit(model, prompts, generation)
-    results, interrupted = Results(), False
+    results, interrupted, machine = Results(), False, environment(model)
     try:
         _measure(arguments, model, prompts, generation, policy, results)
     except KeyboardInterrupt:
         interrupted = True
         results.traces += [results.current] if results.current else []
-    machine = environment(model)
-    _write(arguments.json, results.traces, machine)
-    _write(arguments.drift_json, results.observed, machine)
+    finally:
+        # Whatever went wrong, the prompts that were finished are kept.
+        _write(arguments.json, results.traces, machine)
+        _write(arguments.drift_json, results.observed, machine)
     print("\n".join(_report(results, len(prompts), interrupted)))
     return 1 if interrupted else 0
 

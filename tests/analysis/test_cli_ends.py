@@ -111,6 +111,25 @@ def test_a_failure_keeps_what_was_finished(
         assert len(found.done) == 2
 
 
+def test_a_run_that_fails_keeps_the_prompts_it_finished(
+    model: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts, out = tmp_path / "p.jsonl", tmp_path / "out.jsonl"
+    prompts.write_text("\n".join(json.dumps({"prompt_ids": list(ids)}) for ids in tiny.PROMPTS))
+    whole, calls = run_module.observe, []
+
+    def breaks_late(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) > 2:
+            raise RuntimeError("out of memory")
+        return whole(*arguments)
+
+    monkeypatch.setattr(run_module, "observe", breaks_late)
+    with pytest.raises(RuntimeError):
+        main(["run", *model, "--prompts", str(prompts), *SIZE, "--json", str(out)])
+    assert len(out.read_text().splitlines()) == 2
+
+
 def test_looking_whether_a_file_can_be_written_leaves_everything_as_it_was(tmp_path: Path) -> None:
     missing, link, loop = tmp_path / "missing.json", tmp_path / "link.json", tmp_path / "loop.json"
     link.symlink_to(missing)
