@@ -9,6 +9,7 @@ import os
 import pwd
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -189,6 +190,8 @@ def main() -> int:
     if sys.platform != "linux":
         say("a Space runs on Linux, and so does this check")
         return 1
+    # An end from outside leaves no server and no folder behind either.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         check(os.environ.get("PYTHON") or sys.executable, shlex.split(os.environ.get("ARGS", "")))
     except (CheckFailedError, subprocess.CalledProcessError) as error:
