@@ -138,9 +138,9 @@
       this.frame.style.height = `${this.heightOf(variant)}px`;
       this.links.links = variant ? this.value.links : [];
       this.links.lane = variant && variant.lane !== null ? variant.lane : 0;
+      // Put out of sight, not cleared away: plotly may still be at work on what was drawn last.
+      this.plot.style.visibility = variant ? "" : "hidden";
       if (!variant) {
-        window.Plotly.purge(this.plot);
-        this.listening = false;
         this.links.mark();
         this.drawn();
         return;
