@@ -115,9 +115,12 @@ def closing(server: Server) -> Iterator[Figure]:
 def memory(server: Server) -> Iterator[Figure]:
     """Two hundred runs."""
     held = crowd.many_runs(server)
-    kept = held[WARM_UP_VISITORS:]
     each = crowd.RUNS_EACH
     runs = each * (len(held) - 1)
+    kept = held[WARM_UP_VISITORS:]
+    if len(kept) < 4:
+        yield Figure("growth of resident memory", f"not observed: only {runs} runs in the time given")
+        return
     of = f"{runs} runs by {len(held) - 1} visitors, from run {each * WARM_UP_VISITORS} on"
     mean, low, high = (value / MIB for value in growth([one["resident"] for one in kept], each))
     yield Figure(
