@@ -9,7 +9,7 @@ from markupsafe import Markup
 from app.cards import cards
 from app.explain import layers_panel, map_panel, signals_panel, staleness_panel, tokens_panel
 from app.figures import scatter_panel, timeline_panel, volatility_panel
-from app.panels import ASSETS, RUN_SCRIPTS, script_paths
+from app.panels import ASSETS, RUN_SCRIPTS, script_paths, style_paths
 from app.runs import RunRecord
 
 TEMPLATE = ASSETS / "offline.html.j2"
@@ -39,7 +39,7 @@ def offline_page(record: RunRecord, frame: dict[str, Any], link: str) -> str:
         record=record,
         figures=[name for name in values if name not in ("grid", "cards")],
         link=link,
-        css=Markup((ASSETS / "app.css").read_text(encoding="utf-8")),
+        css=Markup("\n".join(path.read_text(encoding="utf-8") for path in style_paths())),
         scripts=Markup(scripts.replace("</script", "<\\/script")),
         values=Markup(_as_script(values)),
     )

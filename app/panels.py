@@ -19,12 +19,18 @@ RUN_SCRIPTS = (
     *("links", "looks", "pictures", "plots"),
 )
 PAGE_SCRIPTS = ("corner", "history", "status", "forms")
+STYLES = ("app", "run", "narrow")
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
 def script_paths(names: tuple[str, ...] = (*RUN_SCRIPTS, *PAGE_SCRIPTS)) -> list[Path]:
     """Files the page loads, in order; to show a run, those of RUN_SCRIPTS will do."""
     return [PLOTLY, *(ASSETS / "js" / f"{name}.js" for name in names)]
+
+
+def style_paths() -> list[Path]:
+    """The page's style sheets, in order: a later one has the last word."""
+    return [ASSETS / f"{name}.css" for name in STYLES]
 
 
 @cache

@@ -6,7 +6,7 @@ import gradio as gr
 
 from app.api import add_endpoints
 from app.models import EMBEDDED_REF
-from app.panels import ASSETS, panel, script_paths
+from app.panels import panel, script_paths, style_paths
 from app.tabs.decode import DecodeTab
 from app.tabs.models import ModelsTab
 from app.tabs.tune import TuneTab
@@ -57,7 +57,7 @@ def launch_options() -> dict[str, Any]:
     """What `launch` needs to know; address and port are left to Gradio's environment variables."""
     return {
         "theme": theme(),
-        "css_paths": [ASSETS / "app.css"],
+        "css_paths": style_paths(),
         "footer_links": ["api"],
         "run_history": False,
         "enable_monitoring": False,
