@@ -13,6 +13,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from core import LanguageModel, load_model
+from core.models.transformer import Transformer
 from tests import tiny
 
 Write = Callable[..., Path]
@@ -48,7 +49,9 @@ def test_the_spec_is_read_from_the_config(model: LanguageModel, family: str) -> 
     assert (spec.num_layers, spec.hidden_size, spec.vocab_size) == (tiny.LAYERS, tiny.HIDDEN, tiny.VOCAB)
     assert (spec.num_kv_heads, spec.max_positions) == (tiny.KV_HEADS[family], tiny.CONTEXT)
     assert (spec.qkv_bias, spec.qk_norm) == (family == "dream", family == "a2d-qwen3")
-    assert spec.num_parameters == sum(p.numel() for p in model.backbone.parameters())
+    with torch.device("meta"):
+        plain = Transformer(spec)
+    assert spec.num_parameters == sum(p.numel() for p in plain.parameters())
     assert model.tokenizer is None
 
 
