@@ -6,19 +6,22 @@ from pathlib import Path
 from types import ModuleType
 
 from app.panels import ASSETS
-from core.training.problems import Problem, grade, read_problems
+from core.training.problems import Problem, fresh, grade, read_problems
 
 FILE = ASSETS / "model" / "problems.jsonl"
+SEEDS = 2**32
+REMEMBERED = 10_000
 
 
 class Problems:
-    """Held-out problems by family, in the order of their file."""
+    """Held-out problems by family, in the order of their file, and the fresh ones drawn since."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self._by_family: dict[str, list[Problem]] = {}
         for problem in problems:
             self._by_family.setdefault(problem.family, []).append(problem)
         self._by_prompt = {problem.prompt.strip(): problem for problem in problems}
+        self._fresh: dict[str, Problem] = {}
 
     @classmethod
     def load(cls, path: Path = FILE) -> "Problems":
@@ -34,12 +37,17 @@ class Problems:
         return [problem.prompt for problem in self._by_family[family][:count]]
 
     def another(self, family: str, chance: random.Random | ModuleType = random) -> str:
-        """Any prompt of a family."""
-        return str(chance.choice(self._by_family[family]).prompt)
+        """The prompt of a held-out problem drawn now; its grader is kept until REMEMBERED later ones."""
+        problem = fresh(family, chance.randrange(SEEDS))
+        self._fresh[problem.prompt.strip()] = problem
+        while len(self._fresh) > REMEMBERED:
+            self._fresh.pop(next(iter(self._fresh)))
+        return problem.prompt
 
     def find(self, prompt: str) -> Problem | None:
-        """The problem a prompt is, where it is one of them, unchanged."""
-        return self._by_prompt.get(prompt.strip())
+        """The problem a prompt is, where it is one of them or of the fresh ones, unchanged."""
+        prompt = prompt.strip()
+        return self._by_prompt.get(prompt) or self._fresh.get(prompt)
 
     def is_solved(self, prompt: str, answer: str | None) -> bool | None:
         """Whether an answer is right; None where the prompt is none of these or there is no text.

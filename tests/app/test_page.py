@@ -10,9 +10,10 @@ import pytest
 from app.examples import recorded_example
 from app.models import ModelShelf
 from app.panels import script_paths
-from app.problems import Problems
+from app.problems import FILE, Problems
 from app.ui import build, launch_options
 from app.workshop import Workshop
+from core.training.problems import read_problems
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT_IDS = ("prompt", "policy", "run", "stop", "status", "grid", "timeline", "scatter", "volatility")
@@ -74,6 +75,19 @@ def test_problems_are_found_by_their_prompt_only_where_unchanged() -> None:
     assert found.prompt == prompt
     assert problems.find(prompt + " now") is None
     assert problems.families
+
+
+def test_another_problem_is_a_fresh_held_out_one_that_can_be_graded() -> None:
+    problems = Problems.load()
+    known = {problem.prompt for problem in read_problems(FILE)}
+    for family in problems.families:
+        drawn = [problems.another(family) for _ in range(20)]
+        assert len(set(drawn) - known) > 5
+        for prompt in drawn:
+            problem = problems.find(prompt)
+            assert problem is not None
+            assert problem.is_held_out
+            assert problems.is_solved(prompt, problem.example_response)
 
 
 def test_app_file_and_package_live_side_by_side() -> None:
