@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from core.training.families import arithmetic, code, lookup
+from core.training.families import arithmetic, code, table
 from core.training.problem import Problem, read_problems, with_examples, write_problems
 from core.training.sandbox import RefusedSourceError, run_function
 
@@ -35,7 +35,7 @@ class Family:
 FAMILIES = {
     arithmetic.NAME: Family(arithmetic.draw, 1, arithmetic.MAX_SIZE),
     code.NAME: Family(code.draw, 1, code.MAX_SIZE),
-    lookup.NAME: Family(lookup.draw, 2, lookup.MAX_SIZE),
+    table.NAME: Family(table.draw, table.MIN_SIZE, table.MAX_SIZE),
 }
 
 

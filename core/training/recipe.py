@@ -10,9 +10,11 @@ from core.training.problems import draw
 from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID
 
 WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
-EARLY = {"drill": 0.35, "math": 0.25, "lookup": 0.2, "code": 0.2}
-MIDDLE = {"drill": 0.25, "math": 0.35, "lookup": 0.15, "code": 0.25}
-LATE = {"drill": 0.1, "math": 0.4, "lookup": 0.15, "code": 0.35}
+EARLY = {"drill": 0.35, "math": 0.25, "table": 0.2, "code": 0.2}
+MIDDLE = {"drill": 0.2, "math": 0.35, "table": 0.2, "code": 0.25}
+LATE = {"drill": 0.04, "math": 0.26, "table": 0.35, "code": 0.35}
+FEW_SHOT = 0.06
+MOST_SHOTS = 12
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def draw_lesson(rng: Random, progress: float) -> Lesson:
         return Lesson(arithmetic.drill(rng, rng.randint(1, 2 + round(4 * largest))))
     # A random cap on top of the random size: simple problems stay frequent to the end.
     problem = draw(name, rng, held_out=False, largest=largest * rng.random())
-    if progress < 0.3 or rng.random() > 0.04:
+    if progress < 0.3 or rng.random() > FEW_SHOT:
         return Lesson(problem)
-    shots = rng.randint(1, 8)
+    shots = rng.randint(1, MOST_SHOTS)
     return Lesson(problem, tuple(draw(name, rng, held_out=False, largest=0.5) for _ in range(shots)))

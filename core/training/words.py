@@ -13,15 +13,7 @@ OBJECTS = (
     "apples", "pears", "books", "coins", "cards", "pens", "shells", "stamps", "eggs", "cookies",
     "marbles", "stickers", "balls", "plums", "cakes", "beads", "buttons", "candles", "nuts", "keys",
 )  # fmt: skip
-CITIES = (
-    "Cairo", "Paris", "Rome", "Lima", "Oslo", "Berlin", "Madrid", "London", "Tokyo", "Delhi",
-    "Quito", "Vienna", "Dublin", "Athens", "Prague", "Warsaw", "Boston", "Sydney", "Lisbon", "Seoul",
-)  # fmt: skip
-COLORS = (
-    "red", "blue", "green", "pink", "gold", "gray", "brown", "black", "white", "yellow", "orange",
-    "purple", "silver", "cream", "navy", "teal",
-)  # fmt: skip
-JOBS = (
-    "singer", "tailor", "teacher", "painter", "driver", "lawyer", "doctor", "baker", "farmer",
-    "pilot", "nurse", "writer", "dancer", "miner", "cook", "judge",
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
 )  # fmt: skip

@@ -90,3 +90,11 @@ def test_unknown_family_and_empty_problem_are_refused():
         fresh("chess", 0)
     with pytest.raises(ValueError, match="either an answer or a function"):
         Problem("math", "p", "r")
+
+
+def test_table_answers_follow_from_what_the_prompt_says():
+    for problem in held_out("table", 200, seed=4):
+        table, question = problem.prompt.split(": ", 1)[1].split(". ", 1)
+        numbers = [int(entry.rsplit(" ", 1)[1]) for entry in table.split(", ")]
+        expected = max(numbers) if "largest" in question else min(numbers)
+        assert problem.answer == str(expected), problem.prompt

@@ -99,7 +99,7 @@ def test_bad_recipes_name_the_field(field: dict[str, float]) -> None:
 
 def test_command_line_reports_bad_input_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--family", "chess"]) == 2
-    assert capsys.readouterr().err == "error: family is 'chess'; allowed are math, code, lookup\n"
+    assert capsys.readouterr().err == "error: family is 'chess'; allowed are math, code, table\n"
 
 
 def test_command_line_writes_problems_and_shows_data(
