@@ -10,7 +10,7 @@ from random import Random
 
 import torch
 
-from core.training.problems import FAMILIES, held_out, write_problems
+from core.training.problems import families_named, held_out, write_problems
 from core.training.recipe import Recipe, draw_lesson
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)}
@@ -30,7 +30,7 @@ def train(options: argparse.Namespace) -> None:
 
 def evaluate(options: argparse.Namespace) -> None:
     from core.models.loading import load_model
-    from core.training.evaluate import families_named, table
+    from core.training.evaluate import table
 
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -50,7 +50,8 @@ def data(options: argparse.Namespace) -> None:
 
 
 def problems(options: argparse.Namespace) -> None:
-    found = [problem for name in FAMILIES for problem in held_out(name, options.n, options.seed)]
+    families = families_named(options.family)
+    found = [p for name in families for p in held_out(name, options.n, options.seed, options.shots)]
     write_problems(options.out, found)
 
 
@@ -95,7 +96,9 @@ def parser() -> argparse.ArgumentParser:
 
     four = commands.add_parser("problems", help="write held-out problems as JSON lines")
     four.add_argument("--out", type=Path, required=True)
+    four.add_argument("--family", action="append", default=[], help="may be repeated; all by default")
     four.add_argument("--n", type=int, default=100, help="problems a family")
+    four.add_argument("--shots", type=int, default=0, help="worked examples before each question")
     four.add_argument("--seed", type=int, default=0)
     four.set_defaults(run=problems)
     return root

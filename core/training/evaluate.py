@@ -11,7 +11,7 @@ from core.engine import generate
 from core.events import Generation
 from core.models.language_model import LanguageModel
 from core.policies import create_policy
-from core.training.problems import FAMILIES, Problem, grade, held_out
+from core.training.problems import Problem, grade, held_out
 
 ONE_TOKEN = GenerationConfig(gen_length=128, block_length=32, unmask="quota", stop_at_eos=True)
 RULES = {
@@ -115,14 +115,11 @@ def table(
     Each of the `n` problems a family stands behind `shots` worked examples. Raises ValueError for n < 1,
     shots < 0 and a gen_length that is no multiple of the block length.
     """
-    for name, value, least in (("n", n, 1), ("shots", shots, 0)):
-        if value < least:
-            raise ValueError(f"{name} is {value}; it must be at least {least}")
+    asked = {family: held_out(family, n, seed, shots) for family in families}
     rules = {rule: replace(config, gen_length=gen_length) for rule, config in RULES.items()}
     yield "| family | rule | prompt tokens | accuracy, 95 % interval, n, speed | seconds |"
     yield "|---|---|---|---|---|"
-    for family in families:
-        problems = held_out(family, n, seed, shots)
+    for family, problems in asked.items():
         for rule, config in rules.items():
             started = time.perf_counter()
             outcomes = answer(model, problems, config)
@@ -131,10 +128,3 @@ def table(
             classes = list(by_length(outcomes))
             for lengths, some in classes if len(classes) > 1 else ():
                 yield f"| {family} | {rule} | {lengths} | {some} | |"
-
-
-def families_named(names: list[str]) -> list[str]:
-    unknown = [name for name in names if name not in FAMILIES]
-    if unknown:
-        raise ValueError(f"family is {unknown[0]!r}; allowed are {', '.join(FAMILIES)}")
-    return names or list(FAMILIES)

@@ -1,6 +1,6 @@
 """Where problems come from and how an answer is graded: what the page and the evaluation use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -13,6 +13,7 @@ __all__ = [
     "Family",
     "Problem",
     "draw",
+    "families_named",
     "fresh",
     "grade",
     "held_out",
@@ -45,6 +46,11 @@ def family_named(name: str) -> Family:
     return FAMILIES[name]
 
 
+def families_named(names: Sequence[str]) -> list[str]:
+    """The families asked for, all where none is; ValueError for a name that is none."""
+    return [name for name in names if family_named(name)] or list(FAMILIES)
+
+
 def draw(name: str, rng: Random, *, held_out: bool, largest: float = 1.0) -> Problem:
     """One problem of a family, of a random size up to the share `largest` of the family's range.
 
@@ -60,7 +66,13 @@ def draw(name: str, rng: Random, *, held_out: bool, largest: float = 1.0) -> Pro
 
 
 def held_out(name: str, n: int, seed: int = 0, shots: int = 0) -> list[Problem]:
-    """`n` different held-out problems, the same ones for the same seed; `shots` worked examples each."""
+    """`n` different held-out problems, the same ones for the same seed; `shots` worked examples each.
+
+    Raises ValueError for an unknown family, n < 1 and shots < 0.
+    """
+    for field, value, least in (("n", n, 1), ("shots", shots, 0)):
+        if value < least:
+            raise ValueError(f"{field} is {value}; it must be at least {least}")
     rng = Random(f"{name}|{seed}|{shots}")
     found: dict[str, Problem] = {}
     while len(found) < n:

@@ -10,6 +10,7 @@ from core import load_model
 from core.training.__main__ import main
 from core.training.model import TiedModel
 from core.training.optimizer import Optimizer, orthogonalise
+from core.training.problems import read_problems
 from core.training.recipe import Recipe
 from core.training.trainer import Trainer
 
@@ -107,5 +108,10 @@ def test_command_line_writes_problems_and_shows_data(
 ) -> None:
     assert main(["problems", "--out", str(tmp_path / "p.jsonl"), "--n", "2"]) == 0
     assert len((tmp_path / "p.jsonl").read_text().splitlines()) == 6
+    few = ["problems", "--family", "math", "--shots", "3", "--n", "2", "--out", str(tmp_path / "few.jsonl")]
+    assert main(few) == 0
+    assert [problem.shots for problem in read_problems(tmp_path / "few.jsonl")] == [3, 3]
+    assert main([*few, "--n", "0"]) == 2
+    assert capsys.readouterr().err == "error: n is 0; it must be at least 1\n"
     assert main(["data", "--n", "3"]) == 0
     assert capsys.readouterr().out.count("PROMPT") == 3
