@@ -1,5 +1,6 @@
 """Cards: the figures of a run's lanes, what each means, and what all of them are of."""
 
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -32,8 +33,9 @@ def cards(record: RunRecord, example: bool = False, still: bool = False) -> dict
     for index, lane in enumerate(record.lanes):
         if lane.trace is None or not lane.trace.steps:
             continue
-        numbers = _numbers(record, index, lane.trace, None if example or still else "measure")
-        if len(record.lanes) > 1:
+        still = still or example or not record.same_job
+        numbers = _numbers(record, index, lane.trace, None if still else "measure")
+        if len(record.lanes) > 1 and record.same_prompt:
             numbers.append(_number("agreement", _agreement(lane.trace, reference), "%"))
         lanes.append({"label": lane.label, "verdict": VERDICTS[lane.solved], "numbers": numbers})
     return {"lanes": lanes, "about": about(record, example)}
@@ -49,18 +51,28 @@ def about(record: RunRecord, example: bool = False) -> str:
     """What the figures are of, in one line."""
     if not record.traces:
         return ""
-    trace = record.traces[0]
-    threads = f", {counted(trace.model['num_threads'], 'thread')}" if "num_threads" in trace.model else ""
+    lengths = _each(record, lambda trace: f"{len(trace.prompt_ids)} + {trace.gen_length}")
     parts = [
         "recorded example" if example else "one run each" if len(record.lanes) > 1 else "one run",
-        f"{model_text(trace)}{threads}",
-        f"prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens, batch {trace.batch_size}",
-        rule_text(trace),
+        _each(record, _model_and_threads),
+        f"{'prompt' if record.same_prompt else 'different prompts,'} {lengths} tokens, "
+        f"batch {_each(record, lambda trace: str(trace.batch_size))}",
+        _each(record, rule_text),
     ]
     if record.speeds:
         runs = record.speeds.repeats
         parts.append(f"speeds: median of {runs} runs after a warm-up" if runs > 1 else "speeds: one run each")
     return " · ".join(parts)
+
+
+def _each(record: RunRecord, text: Callable[[Trace], str]) -> str:
+    """What is said of the lanes' traces, once where it is the same of all."""
+    return " and ".join(dict.fromkeys(map(text, record.traces)))
+
+
+def _model_and_threads(trace: Trace) -> str:
+    threads = f", {counted(trace.model['num_threads'], 'thread')}" if "num_threads" in trace.model else ""
+    return f"{model_text(trace)}{threads}"
 
 
 def model_text(trace: Trace) -> str:

@@ -35,9 +35,11 @@ from app.figures import (
 from app.observe import observe
 from app.perform import Moment, wait_for_turn
 from app.readings import LAYERS, MAP, SIGNALS, STALENESS, TOKENS, WHATIF
-from app.runs import RunRecord
+from app.runs import MIXED, RunRecord
 from app.turns import Ticket
 from app.workshop import Workshop
+
+CHANCE = 0.5
 
 
 def map_panel(record: RunRecord, example: bool = False) -> str:
@@ -82,8 +84,12 @@ def signals_panel(record: RunRecord) -> str:
     threshold = policy_setting(record, "entropy_threshold")
     figure = detection_figure(found, None if threshold is None else float(threshold))
     best = max(found, key=lambda detection: -1 if detection.area != detection.area else detection.area)
-    name = SIGNAL_NAMES[best.signal]
-    headline = [f"n = {counted(found[0].n, 'step')}; {name} has the largest area, {best.area:.2f}"]
+    said = "none does better than chance"
+    if best.area != best.area:
+        said = "too few to tell"
+    elif best.area > CHANCE:
+        said = f"{SIGNAL_NAMES[best.signal]} has the largest area, {best.area:.2f}"
+    headline = [f"n = {counted(found[0].n, 'step')}; {said}"]
     return observed_value(record, SIGNALS, 380, figure, headline)
 
 
@@ -100,9 +106,9 @@ def staleness_panel(record: RunRecord) -> str:
         360 if variants else 0,
         variants,
         [STEP_AXIS],
-        empty,
+        empty if record.same_job else f"Not measured: {MIXED}.",
         record,
-        "measure staleness",
+        "measure staleness" if record.same_job else "",
     )
 
 
@@ -110,7 +116,7 @@ def _stale_text(trace: Trace) -> str:
     summary = summarise_staleness([trace])
     if not summary.steps:
         return "every step was full: nothing was stale"
-    flipped = "not measured" if summary.flipped != summary.flipped else f"{summary.flipped:.1%}"
+    flipped = "not measured" if summary.flipped != summary.flipped else f"{100 * summary.flipped:.1f} %"
     steps = counted(summary.steps, "partial step")
     return f"{steps}: mean distance of V {summary.value:.1e}, choices changed {flipped}"
 
@@ -124,9 +130,11 @@ def whatif_panel(record: RunRecord, threshold: float, recent: int, example: bool
         projected = project(lane.trace, threshold, recent)
         line = (
             f"projected {int(projected.full.sum())} of {counted(len(projected.full), 'step')} full, "
-            f"{projected.recompute_ratio:.1%} of all rows"
+            f"{100 * projected.recompute_ratio:.1f} % of all rows"
         )
-        recorded = f"recorded {int(projected.recorded_full.sum())} full, {projected.recorded_ratio:.1%}"
+        recorded = (
+            f"recorded {int(projected.recorded_full.sum())} full, {100 * projected.recorded_ratio:.1f} %"
+        )
         variants.append(variant(projection_figure(projected), lane.label, [line, recorded], index))
     return plot_value(WHATIF, about(record, example), 340, variants, [STEP_AXIS], NO_STEP, record)
 
@@ -137,6 +145,7 @@ def measure_staleness(workshop: Workshop, record: RunRecord, ticket: Ticket) -> 
     The ticket is given back however this ends; lanes that were not finished are left out.
     """
     try:
+        record.require_same_job()
         yield from wait_for_turn(ticket)
         job = record.job
         content = job.content(workshop.model(job.model))

@@ -45,6 +45,7 @@ class FrameFeed:
             "whole": whole,
             "example": self.example,
             "state": state,
+            "same_prompt": self.record.same_prompt,
             "lanes": parts,
         }
 

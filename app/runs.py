@@ -61,7 +61,26 @@ class RunRecord:
         """The traces of the lanes that have begun."""
         return [lane.trace for lane in self.lanes if lane.trace is not None]
 
+    @property
+    def same_prompt(self) -> bool:
+        """Whether all lanes answer one prompt, so that their tokens can be compared."""
+        return len({tuple(trace.prompt_ids) for trace in self.traces}) <= 1
 
+    @property
+    def same_job(self) -> bool:
+        """Whether prompt, model and generation settings of all lanes are those of the job."""
+        parts = ("ref", "dtype", "device")
+        models = {tuple(trace.model[part] for part in parts) for trace in self.traces}
+        settings = {repr(sorted(trace.generation.items())) for trace in self.traces}
+        return self.same_prompt and len(models) <= 1 and len(settings) <= 1
+
+    def require_same_job(self) -> None:
+        """Raises ValueError where there is no one job to run again for all lanes."""
+        if not self.same_job:
+            raise ValueError(MIXED)
+
+
+MIXED = "the runs on show differ in prompt, model or settings; run the policies together to measure them"
 MAX_LEFT = 4096
 
 

@@ -24,6 +24,7 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
     is the only one.
     """
     try:
+        record.require_same_job()
         yield from wait_for_turn(ticket)
         if not ticket.is_stopped():
             yield from _measure(workshop, record, ticket)

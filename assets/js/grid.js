@@ -7,6 +7,7 @@
 
   class Grid {
     constructor(root, { drawn, block }) {
+      this.root = root;
       this.drawn = drawn;
       this.block = block;
       this.views = [];
@@ -63,14 +64,14 @@
         key("m", "masked"), key("m w", "masked, in the active block"), key("l0 new", "committed in this step"),
         key("l0 fresh", "K/V recomputed in this step"),
         h("li", {}, h("i", { class: "ramp", "aria-hidden": "true" }), "low to high"),
-        (this.diffKey = key("l0 diff", "differs from the run without a cache"))
+        (this.diffKey = h("li", {}, h("i", { class: "c l0 diff", "aria-hidden": "true" }), (this.diffText = h("span", {}))))
       );
     }
 
     /** Whether a lane's token is another one than the reference lane's, once both are known. */
     differs(lane, position) {
       const reference = run.reference;
-      if (lane === reference || run.lanes.length < 2) return false;
+      if (lane === reference || run.lanes.length < 2 || !run.samePrompt) return false;
       if (reference.decodedAt[position] > reference.steps.length) return false;
       return reference.text[position] !== lane.text[position];
     }
@@ -98,15 +99,23 @@
       this.lanes.className = `es-lanes n${this.views.length}`;
       this.lanes.replaceChildren(...this.views.map((view) => view.element));
       this.player.strips.rebuild();
-      this.diffKey.hidden = this.views.length < 2;
+      this.diffKey.hidden = this.views.length < 2 || !run.samePrompt;
+      this.nameReference();
       this.shown = this.views.map(() => 0);
       emit("hover");
       emit("pin");
       emit("lane", { lane: null });
     }
 
+    /** What the marked tokens are compared with: without a cache, or else the first run. */
+    nameReference() {
+      const { reference } = run;
+      const cached = reference && reference.head.policy !== "none";
+      say(this.diffText, `differs from ${cached ? `run ${LETTERS[run.lanes.indexOf(reference)]}` : "the run without a cache"}`);
+    }
+
     draw() {
-      this.lanes.dataset.colour = this.colour;
+      this.root.dataset.colour = this.colour;
       this.views.forEach((view, index) => view.draw(this.shown[index] || 0));
       say(this.tip, this.told());
       this.block.dataset.settled = this.settled ? "yes" : "no";

@@ -100,6 +100,7 @@
       this.lanes = [];
       this.state = "empty";
       this.example = false;
+      this.samePrompt = true;
     }
 
     /** Take a frame; false where it is late: of an older run, or more of one that has ended. */
@@ -115,6 +116,7 @@
         return false;
       }
       this.state = frame.state;
+      this.samePrompt = frame.same_prompt;
       for (const part of frame.lanes) {
         if (part.head) this.lanes[part.lane] = new Lane(part.head);
         const lane = this.lanes[part.lane];

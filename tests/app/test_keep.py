@@ -4,21 +4,27 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from analysis.trace import Trace
 from app.bundle import latex_table, policies_frame, write_bundle
+from app.cards import cards
 from app.examples import record_of
+from app.explain import measure_staleness, staleness_panel
 from app.frames import FrameFeed
 from app.history import history, picked
 from app.job import Job
 from app.offline import offline_page
 from app.perform import perform
 from app.runs import RunRecord
+from app.speeds import measure_speeds
 from app.workshop import Workshop
+from core import GenerationConfig
 
 Make = Callable[..., Job]
 
@@ -85,6 +91,30 @@ def test_kept_lanes_of_different_runs_can_stand_side_by_side(workshop: Workshop,
     assert [trace.policy["name"] for trace in shown.traces] == ["none", "prefix"]
     assert shown.observation is first.observation
     assert shown.order > second.order
+
+
+@pytest.mark.parametrize("differs", ["prompt", "generation"])
+def test_runs_of_several_jobs_side_by_side_are_not_measured_as_one(
+    workshop: Workshop, job: Make, differs: str
+) -> None:
+    changed: dict[str, Any] = {"prompt": "four five six seven"}
+    if differs == "generation":
+        changed = {"generation": GenerationConfig(gen_length=16, block_length=4)}
+    first = run(workshop, job("none", observe="one"))
+    second = run(workshop, replace(job("dual"), **changed))
+    shown = picked(workshop.runs, "me", [{"run": record.run_id, "lane": 0} for record in (first, second)])
+    told = cards(shown)
+    labels = [number["label"] for number in told["lanes"][1]["numbers"]]
+    assert ("agreement" in labels) == (differs != "prompt")
+    assert all(number["action"] is None for lane in told["lanes"] for number in lane["numbers"])
+    told_apart = "different prompts, 3 + 16 and 4 + 16" if differs == "prompt" else "blocks of 8, commits by"
+    assert told_apart in told["about"]
+    assert whole_frame(workshop, shown)["same_prompt"] == (differs != "prompt")
+    assert json.loads(staleness_panel(shown))["action"] == ""
+    for measure in (measure_speeds, measure_staleness):
+        with pytest.raises(ValueError, match="differ in prompt, model or settings"):
+            list(measure(workshop, shown, workshop.turns.join("me")))
+    assert len(workshop.turns) == 0
 
 
 @pytest.mark.parametrize(
