@@ -31,7 +31,10 @@ from app.workshop import Workshop
 FOLLOW = "() => document.querySelector('#bundle a, a#bundle, button#bundle')?.click()"
 # A browser of the server's is at work for some seconds: one at a time.
 ON_ITS_OWN: dict[str, Any] = {"concurrency_limit": 1, **UNSEEN}
-COPY = "(link) => { navigator.clipboard?.writeText(link).catch(() => {}); }"
+COPY = """(link) => {
+  navigator.clipboard?.writeText(link).catch(() => {});
+  setTimeout(() => document.getElementById("link")?.scrollIntoView({ block: "nearest" }), 100);
+}"""
 
 
 class Keep:

@@ -121,6 +121,11 @@ def test_history_shows_two_runs_side_by_side(open_page: Open) -> None:
     expect(boxes).to_have_count(2)
     boxes.nth(0).check()
     boxes.nth(1).check()
+    # Of all the page's boxes that Gradio's style sheet would draw without a tick.
+    looks = page.locator("[data-panel] input[type=checkbox]").evaluate_all(
+        "boxes => boxes.map((box) => getComputedStyle(box).appearance)"
+    )
+    assert set(looks) == {"auto"}
     page.get_by_role("button", name="show 2 side by side").click()
     expect(page.locator("#grid .es-lane")).to_have_count(2)
     assert "agreement" in page.inner_text("#cards")
