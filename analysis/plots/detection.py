@@ -55,6 +55,6 @@ def detection_figure(
             name=f"τ = {threshold:g}",
         )
     apply_theme(figure, title, "false alarms", "found", dark)
-    figure.update_xaxes(tickformat=".0%", range=[0, 1])
+    figure.update_xaxes(tickformat=".0%", range=[0, 1.02])
     figure.update_yaxes(tickformat=".0%", range=[0, 1.02])
     return figure

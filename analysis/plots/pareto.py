@@ -18,7 +18,7 @@ def pareto_figure(tuning: Tuning, dark: bool = False) -> go.Figure:
     most = max(candidate.prompts for candidate in tuning.candidates)
     figure = go.Figure()
     groups = (
-        ("given up early", [c for c in tuning.candidates if c.prompts < most], colours.faint, 7),
+        ("on fewer prompts", [c for c in tuning.candidates if c.prompts < most], colours.faint, 7),
         (f"on {most} prompts", [c for c in tuning.candidates if c.prompts == most], colours.partial, 9),
     )
     for name, candidates, colour, size in groups:
