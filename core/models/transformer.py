@@ -128,7 +128,9 @@ class Transformer(nn.Module):
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         self.spec = spec
-        self.embedding = nn.Embedding(spec.vocab_size, spec.hidden_size)
+        # Left unfilled: drawing its start on the meta device has torch import its compiler, for a second.
+        table = torch.empty(spec.vocab_size, spec.hidden_size)
+        self.embedding = nn.Embedding.from_pretrained(table, freeze=False)
         self.layers = nn.ModuleList(Layer(spec) for _ in range(spec.num_layers))
         self.final_norm = nn.Parameter(torch.ones(spec.hidden_size))
         self.head = Linear(spec.hidden_size, spec.vocab_size, bias=False)

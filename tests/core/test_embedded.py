@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,9 @@ def test_it_writes_with_entropy_cache(embedded: LanguageModel, problems: list[di
     assert done.text
     assert "<|" not in done.text
     assert done.num_steps < 64
+
+
+def test_loading_does_not_import_the_compiler() -> None:
+    """It takes longer to import than the model to load, and nothing compiles here."""
+    code = "import sys, core; core.load_model('embedded'); sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=PROBLEMS.parents[2], check=False).returncode == 0
