@@ -26,6 +26,8 @@ CATALOG = (
     "GSAI-ML/LLaDA-1.5",
 )
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+# On a CPU "auto" is decided by a timing as the model is loaded: room is asked for the larger.
+AUTO_ON_CPU, EITHER = "float32", "float32 (bfloat16 where that is faster here)"
 CANVAS = 1024
 GIB = 2**30
 SPARE = 0.9
@@ -63,7 +65,7 @@ def estimate(ref: str, dtype: str = "auto") -> Estimate:
     Raises ValueError in one sentence where there is no such model or none that is supported.
     """
     cuda = torch.cuda.is_available()
-    chosen = dtype if dtype in BYTES else "bfloat16" if cuda else "float32"
+    chosen = dtype if dtype in BYTES else "bfloat16" if cuda else AUTO_ON_CPU
     config = _config(ref)
     kind = config.get("model_type")
     if kind not in FAMILIES:
@@ -76,7 +78,7 @@ def estimate(ref: str, dtype: str = "auto") -> Estimate:
     size = BYTES[chosen]
     return Estimate(
         spec=spec,
-        dtype=chosen,
+        dtype=EITHER if chosen == AUTO_ON_CPU and dtype not in BYTES else chosen,
         device="cuda" if cuda else "cpu",
         weights=spec.num_parameters * size,
         cache=2 * CANVAS * spec.kv_bytes_per_position(size),

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 
 from analysis.plots.theme import apply_theme, empty_figure, look
 from analysis.tuning import Candidate, Tuning
+from analysis.wording import counted
 
 TITLE = "Cost and loss of settings"
 
@@ -17,9 +18,11 @@ def pareto_figure(tuning: Tuning, dark: bool = False) -> go.Figure:
     colours, goal = look(dark), tuning.goal
     most = max(candidate.prompts for candidate in tuning.candidates)
     figure = go.Figure()
+    fewer = [candidate for candidate in tuning.candidates if candidate.prompts < most]
+    all_of = [candidate for candidate in tuning.candidates if candidate.prompts == most]
     groups = (
-        ("on fewer prompts", [c for c in tuning.candidates if c.prompts < most], colours.faint, 7),
-        (f"on {most} prompts", [c for c in tuning.candidates if c.prompts == most], colours.partial, 9),
+        ("on fewer prompts", fewer, colours.faint, 7),
+        (f"on {counted(most, 'prompt')}", all_of, colours.partial, 9),
     )
     for name, candidates, colour, size in groups:
         _add(figure, candidates, name, {"color": colour, "size": size}, "markers")

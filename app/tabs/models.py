@@ -18,10 +18,10 @@ from app.visitors import visitor_of
 from app.workshop import Workshop
 
 WORDS = """
-The **embedded** model comes with the page: a few million parameters, good at worked arithmetic and tiny
-functions and nothing else. Masked diffusion models of the LLaDA, Dream and A2D families can stand in its
-place, from a folder in Hugging Face layout or by hub id; weights are read from safetensors and no code of
-theirs runs. On a Space only the listed ones are offered.
+The **embedded** model comes with the page: a few million parameters, good at worked arithmetic, tiny
+functions and looking things up in a short text, and nothing else. Masked diffusion models of the LLaDA,
+Dream and A2D families can stand in its place, from a folder in Hugging Face layout or by hub id; weights are
+read from safetensors and no code of theirs runs. On a Space only the listed ones are offered.
 """
 
 
@@ -42,8 +42,11 @@ class ModelsTab:
                     label="Model: listed, a folder, or a hub id",
                     allow_custom_value=workshop.shelf.allowed is None,
                     elem_id="model",
+                    min_width=240,
                 )
-                self.dtype = gr.Dropdown(["auto", *BYTES], value="auto", label="dtype", elem_id="model-dtype")
+                self.dtype = gr.Dropdown(
+                    ["auto", *BYTES], value="auto", label="dtype", elem_id="model-dtype", min_width=160
+                )
             with gr.Row():
                 ask = gr.Button("What would it take?", elem_id="model-estimate")
                 load = gr.Button("Load and use", variant="primary", elem_id="model-load")

@@ -24,6 +24,13 @@ def test_estimate_of_the_embedded_model_agrees_with_its_file() -> None:
     assert "it fits" in told.sentence("embedded")
 
 
+def test_estimate_names_no_dtype_that_only_loading_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    told = estimate("embedded")
+    assert all(dtype in told.sentence("embedded") for dtype in ("float32", "bfloat16"))
+    assert told.weights == 2 * estimate("embedded", "bfloat16").weights
+
+
 def test_estimate_needs_no_weights(checkpoint: object, tmp_path: Path) -> None:
     folder = checkpoint("llada")  # type: ignore[operator]
     for weights in folder.glob("*.safetensors"):
