@@ -31,7 +31,7 @@ IN_FRAME = """const values = Object.values;
 Object.values = (of) => of === location.ancestorOrigins ? ["https://huggingface.co"] : values(of);"""
 START_SECONDS = 120
 # Far more than a quiet machine needs: a busy one must not fail a test.
-PATIENCE = 45
+PATIENCE = 90
 WIDTHS = {"desktop": (1440, 900), "phone": (390, 844)}
 
 Open = Callable[..., Page]

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.app.browser.conftest import Open, run_short, watch
+from tests.app.browser.conftest import PATIENCE, Open, run_short, watch
 
 
 def unfold(page: Page) -> None:
@@ -61,6 +61,7 @@ def test_zip_opens_offline_and_its_trace_opens_here(
     report = next(tmp_path.glob("run-*/report.html"))
     problems: list[str] = []
     context = browser.new_context(offline=True)
+    context.set_default_timeout(PATIENCE * 1000)
     offline = context.new_page()
     watch(offline, report.as_uri(), problems)
     offline.goto(report.as_uri())

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser
 from analysis.bench_point import BenchPoint
 from analysis.report import render
 from analysis.results import Results
+from tests.app.browser.conftest import PATIENCE
 
 WIDEST = """() => [document.documentElement.scrollWidth, innerWidth,
   ...[...document.querySelectorAll('table.numbers')].map(table => table.getBoundingClientRect().right)]"""
@@ -42,6 +43,7 @@ def page_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("media", "width"), [("screen", 1200), ("screen", 390), ("print", 1047)])
 def test_no_table_is_clipped(browser: Browser, page_file: Path, media: str, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800})
+    page.set_default_timeout(PATIENCE * 1000)
     try:
         page.emulate_media(media=media)
         page.goto(page_file.as_uri())
