@@ -130,5 +130,7 @@ def test_history_shows_two_runs_side_by_side(open_page: Open) -> None:
     page.get_by_role("button", name="show 2 side by side").click()
     expect(page.locator("#grid .es-lane")).to_have_count(2)
     assert "agreement" in page.inner_text("#cards")
+    # Neither is without a cache: what the marks compare with is named as it is.
+    expect(page.locator("#grid .es-legend")).to_contain_text("differs from run A")
     assert "τ inf" in page.inner_text("#grid")
     assert "τ 0.1" in page.inner_text("#grid")
