@@ -68,7 +68,7 @@ def latex_table(frame: pd.DataFrame) -> str:
 
     def cell(value: object) -> str:
         text = "--" if value is None or value != value else str(value)
-        return "".join(signs.get(sign, sign) for sign in text.replace("·", ","))
+        return "".join(signs.get(sign, sign) for sign in text.replace(" ·", ","))
 
     lines = [" & ".join(map(cell, row)) + r" \\" for row in frame.itertuples(index=False)]
     header = " & ".join(map(cell, frame.columns)) + r" \\"
