@@ -64,7 +64,7 @@ def test_zip_holds_traces_tables_figures_and_one_offline_page(
 
 def test_latex_table_escapes_and_dashes_what_was_not_measured(workshop: Workshop, job: Make) -> None:
     text = latex_table(policies_frame(run(workshop, job("entropy"))))
-    assert r"entropy , $\tau$ 1 , k 64 & --" in text
+    assert r"entropy, $\tau$ 1, k 64 & --" in text
     assert r"recompute ratio \%" in text
     assert text.count(r"\\") == 2
 
