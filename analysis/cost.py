@@ -67,7 +67,7 @@ def step_flops(trace: Trace, rows: np.ndarray, logit_rows: np.ndarray) -> np.nda
     canvas 4 n L H D; then 2 r d V for the head. A multiply and an add are two operations.
     """
     names = ("hidden_size", "intermediate_size", "num_heads", "num_kv_heads", "head_dim", "vocab_size")
-    missing = [name for name in names if name not in trace.model]
+    missing = [name for name in names if not isinstance(trace.model.get(name), int)]
     if missing:
         raise ValueError(f"model of the trace lacks {', '.join(missing)}; its cost can't be counted")
     d, f, heads, kv_heads, head, vocab = (int(trace.model[name]) for name in names)

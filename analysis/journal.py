@@ -12,6 +12,7 @@ from analysis.prompts import Prompt
 from core import GenerationConfig, LanguageModel
 
 MODEL_FACTS = ("ref", "family", "dtype", "device", "num_parameters")
+HEADER_START = len('{"schema": 1, "kind": "journal"')
 
 
 def purpose(model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig) -> dict[str, Any]:
@@ -60,6 +61,9 @@ class Journal:
         whole = self.path.read_bytes() if self.path.exists() else b""
         kept = whole[: whole.rfind(b"\n") + 1]
         header = {"schema": 1, "kind": "journal", **self.purpose}
+        # A killed measurement may leave half a header, but a file that is no journal keeps its one line.
+        if not kept and not json.dumps(header)[:-1].encode().startswith(whole[:HEADER_START]):
+            raise ValueError(f"{self.path.name} is no journal of outcomes; choose a new file")
         if kept:
             self._read(self.path, kept.decode("utf-8", errors="replace").splitlines(), header)
         self._file = self.path.open("r+b" if whole else "wb")

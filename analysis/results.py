@@ -16,6 +16,9 @@ from analysis.tuning import Candidate, Goal, Tuning, pareto_front
 from analysis.wording import workforce
 from core import GenerationConfig
 
+MACHINE_FIELDS = ("python", "torch", "platform", "processor", "threads", "command")
+MODEL_FIELDS = ("ref", "family", "num_parameters", "dtype", "device")
+
 
 @dataclass
 class Results:
@@ -50,7 +53,7 @@ def read_results(paths: Sequence[Path]) -> Results:
                 _add(results, record)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{path.name} is no result of run, compare, sweep, tune or bench ({error})"
             ) from None
@@ -94,6 +97,11 @@ def _add(results: Results, record: Any) -> None:
 
 def _add_environment(results: Results, machine: dict[str, Any] | None, generation: dict[str, Any]) -> None:
     """Keep what a command brought once; its drift pass may decode otherwise than the command says."""
+    if machine:
+        missing = [name for name in MACHINE_FIELDS if name not in machine]
+        missing += [f"model.{name}" for name in MODEL_FIELDS if name not in dict(machine.get("model") or ())]
+        if missing:
+            raise ValueError(f"environment lacks {', '.join(missing)}")
     known = [{name: one[name] for name in one if name != "decoding"} for one in results.environments]
     if machine and machine not in known:
         results.environments.append({**machine, "decoding": " ".join(setting_texts(generation))})

@@ -42,8 +42,10 @@ class Setting:
         return create_policy(self.policy, **self.config)
 
     def decoding(self, base: GenerationConfig) -> GenerationConfig:
-        """The measurement's decoding with this setting's changes."""
-        return replace(base, **self.generation)
+        """The measurement's decoding with this setting's changes. ValueError where the policy knows none."""
+        decoding = replace(base, **self.generation)
+        self.make_policy().check_decoding(decoding)
+        return decoding
 
     @classmethod
     def of(cls, policy: str, settings: Mapping[str, Any]) -> "Setting":
@@ -99,3 +101,8 @@ def setting_texts(settings: Mapping[str, Any]) -> list[str]:
         f"{key}={words[value] if value is None or isinstance(value, bool) else value}"
         for key, value in settings.items()
     ]
+
+
+def longest(settings: Sequence[Setting], base: GenerationConfig) -> GenerationConfig:
+    """Of the settings' decodings the one of most tokens: prompts that fit it fit all."""
+    return max((setting.decoding(base) for setting in settings), key=lambda one: one.gen_length, default=base)

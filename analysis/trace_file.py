@@ -45,8 +45,7 @@ class _Step(_Strict):
     measurements: dict[str, Any] = {}
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
+class _Model(_Strict, extra="allow"):
     ref: str
     family: str
     dtype: str
@@ -54,6 +53,10 @@ class _Model(BaseModel):
     num_layers: Annotated[int, Field(ge=1)]
     mask_token_id: Count
     eos_token_ids: list[Count]
+
+
+class _Generation(_Strict, extra="allow"):
+    block_length: Annotated[int, Field(ge=1)]
 
 
 class _Policy(_Strict):
@@ -65,7 +68,7 @@ class _File(_Strict):
     schema_: Literal[1] = Field(alias="schema")
     model: _Model
     policy: _Policy
-    generation: dict[str, Any]
+    generation: _Generation
     prompt: str | None
     prompt_ids: Annotated[list[Count], Field(min_length=1)]
     tokens: Annotated[list[Count], Field(min_length=1)]
@@ -115,7 +118,7 @@ def from_json(data: Any) -> Trace:
     return Trace(
         model=file.model.model_dump(),
         policy={"name": file.policy.name, "config": _numbers(file.policy.config)},
-        generation=_numbers(file.generation),
+        generation=_numbers(data["generation"]),
         prompt=file.prompt,
         prompt_ids=tuple(file.prompt_ids),
         tokens=tuple(file.tokens),
@@ -238,11 +241,7 @@ def _numbers(config: dict[str, Any]) -> dict[str, Any]:
 
 def _path(loc: tuple[int | str, ...]) -> str:
     """A place in the file as one would write it in code: steps[3].seconds.plan."""
-    text = ""
-    for part in loc:
-        known = isinstance(part, int)
-        text += f"[{part}]" if known else f".{part}"
-    return text.lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
 
 
 def _check(condition: bool, where: str, problem: str) -> None:

@@ -41,8 +41,7 @@ def stream(
         raise ValueError(f"slots is {slots}; allowed: at least 1")
     if row_bucket is not None and row_bucket < 1:
         raise ValueError(f"row_bucket is {row_bucket}; allowed: at least 1")
-    if policy.needs_blocks and config.window != "block":
-        raise ValueError(f"policy {policy.name} works block by block; window is {config.window!r}")
+    policy.check_decoding(config)
     requests = [_request(model, index, prompt, config) for index, prompt in enumerate(prompts)]
     prompt_length = max(len(request.prompt_ids) for request in requests)
     num_slots = min(slots or len(requests), len(requests))

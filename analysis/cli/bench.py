@@ -14,7 +14,7 @@ from analysis.cli.progress import progress
 from analysis.cli.text import counted, figure, legend, percent, settings_text, table
 from analysis.environment import environment
 from analysis.measure import reference_of
-from analysis.settings import Setting
+from analysis.settings import Setting, longest
 from analysis.shapes import SHAPES, parse_shape, random_model
 from core import GenerationConfig, LanguageModel, ModelSpec, load_model
 
@@ -60,10 +60,11 @@ def command(arguments: argparse.Namespace) -> int:
         parsing.require_at_least("--repeats", arguments.repeats, 1)
         base = parsing.generation_config(arguments)
         settings = _settings(arguments.policies, base)
+        most = longest(settings, base)
         lengths = numbers_of("--prompt-lengths", arguments.prompt_lengths)
         batches = numbers_of("--batches", arguments.batches)
         for shape in arguments.shapes:
-            _check_room(shape, parse_shape(shape), lengths, base)
+            _check_room(shape, parse_shape(shape), lengths, most)
         parsing.check_writable(arguments.json)
     places = [Place(length, batch) for length in lengths for batch in batches]
     points: list[BenchPoint] = []
@@ -73,7 +74,7 @@ def command(arguments: argparse.Namespace) -> int:
         for shape in arguments.shapes or [None]:
             with parsing.checking():
                 model = model_of(arguments, shape)
-                _check_room(model.ref, model.spec, lengths, base)
+                _check_room(model.ref, model.spec, lengths, most)
             machine = machine or environment(model)
             for place in progress(places, model.ref):
                 points.extend(bench(model, base, settings, [place], arguments.repeats))

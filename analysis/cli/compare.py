@@ -11,7 +11,7 @@ from analysis.cli.text import counted, figure, heading, legend, percent, table
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.environment import environment
 from analysis.measure import Outcome, interleaved, measure, reference_of, vanilla, warm_up
-from analysis.settings import Setting
+from analysis.settings import Setting, longest
 from analysis.wording import quartiles
 from core import GenerationConfig, LanguageModel, load_model
 
@@ -48,14 +48,13 @@ def command(arguments: argparse.Namespace) -> int:
         settings = with_baselines(
             [Setting.parse(text) for text in arguments.policies], base, arguments.no_vanilla
         )
-        for setting in settings:
-            setting.decoding(base)
+        most = longest(settings, base)
         prompts = parsing.prompts_of(arguments)
         parsing.check_apart(arguments.prompts, arguments.journal, arguments.json)
         for path in (arguments.journal, arguments.json):
             parsing.check_writable(path)
         model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-        parsing.check_fit(model, prompts, base)
+        parsing.check_fit(model, prompts, most)
     units = list(interleaved(settings, len(prompts), arguments.repeats))
     interrupted = False
     with parsing.opened_journal(arguments.journal, model, prompts, base, environment(model)) as journal:

@@ -27,6 +27,8 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 def command(arguments: argparse.Namespace) -> int:
     # Some of what a file can lack shows only when it is drawn.
     with parsing.checking():
+        for file in arguments.files:
+            parsing.check_apart(file, arguments.out)
         results = read_results(arguments.files)
         parsing.check_writable(arguments.out)
         text = render(results, arguments.title)

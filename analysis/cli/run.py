@@ -62,6 +62,7 @@ def command(arguments: argparse.Namespace) -> int:
     """Check everything first, then run. Returns 1 where the run was interrupted; what there is is kept."""
     with parsing.checking():
         generation, policy = parsing.generation_config(arguments), parsing.policy_of(arguments)
+        policy.check_decoding(generation)
         prompts = parsing.prompts_of(arguments)
         if arguments.staleness is not None:
             parsing.require_at_least("--staleness", arguments.staleness, 1)

@@ -1,6 +1,7 @@
 """sweep: a grid or random draws of settings over prompts, in a file that an interrupted sweep resumes."""
 
 import argparse
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from analysis.executors import Executor, InProcess, InProcesses, Task, available
 from analysis.grid import Axis, grid_settings, random_settings
 from analysis.measure import interleaved, reference_of, vanilla
 from analysis.ray_executor import OnRay
-from analysis.settings import Setting
+from analysis.settings import Setting, longest
 from analysis.wording import counted, workforce
 from core import GenerationConfig, LanguageModel, load_model
 
@@ -62,7 +63,7 @@ def command(arguments: argparse.Namespace) -> int:
         wanted = settings_of(arguments, base)
         parsing.check_apart(arguments.prompts, arguments.out)
         parsing.check_writable(arguments.out)
-        task, model = prepare(arguments, base)
+        task, model = prepare(arguments, base, wanted)
     baselines = [*map(reference_of, wanted), *([vanilla(base)] if arguments.vanilla else [])]
     settings = list({setting.label: setting for setting in (*baselines, *wanted)}.values())
     machine = environment(model, arguments.workers, task.threads)
@@ -110,7 +111,9 @@ def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[S
     return settings
 
 
-def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task, LanguageModel]:
+def prepare(
+    arguments: argparse.Namespace, base: GenerationConfig, wanted: Sequence[Setting]
+) -> tuple[Task, LanguageModel]:
     """Prompts and model, checked to fit each other; the task holds what a worker process needs."""
     on_cluster = arguments.executor == "ray"
     if arguments.workers is None:
@@ -124,7 +127,7 @@ def prepare(arguments: argparse.Namespace, base: GenerationConfig) -> tuple[Task
         raise parsing.UsageError("--address is of a Ray cluster; give --executor ray with it")
     prompts = parsing.prompts_of(arguments)
     model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-    parsing.check_fit(model, prompts, base)
+    parsing.check_fit(model, prompts, longest(wanted, base))
     # Workers must not choose a number type of their own.
     dtype = str(model.dtype).removeprefix("torch.")
     threads = arguments.worker_threads or _threads(arguments.workers, on_cluster)

@@ -63,7 +63,7 @@ def command(arguments: argparse.Namespace) -> int:
         parsing.check_apart(arguments.prompts, arguments.journal, arguments.against, arguments.json)
         for path in (arguments.journal, arguments.json):
             parsing.check_writable(path)
-        task, model = sweep.prepare(arguments, base)
+        task, model = sweep.prepare(arguments, base, settings)
         graded = all(prompt.problem is not None for prompt in task.prompts)
         if arguments.keep == "accuracy" and not graded:
             raise parsing.UsageError(

@@ -110,6 +110,11 @@ class CachePolicy:
     def __init__(self, config: Any) -> None:
         self.config = config
 
+    def check_decoding(self, generation: GenerationConfig) -> None:
+        """Raise ValueError for a decoding that this policy has no meaning under."""
+        if self.needs_blocks and generation.window != "block":
+            raise ValueError(f"policy {self.name} works block by block; window is {generation.window!r}")
+
     def start(self, state: DecodeState, spec: ModelSpec, generation: GenerationConfig) -> None:
         """A run begins: allocate per-slot tensors for the state's B and L."""
 

@@ -32,7 +32,7 @@ class D2CacheConfig(PolicyConfig):
     def check(self) -> None:
         require(self.current_k >= 1, "current_k", self.current_k, "an integer of at least 1")
         require(0 <= self.rollout_p <= 1, "rollout_p", self.rollout_p, "a number from 0 to 1")
-        require(self.sigma > 0, "sigma", self.sigma, "a number above 0")
+        require(0 < self.sigma <= 10_000, "sigma", self.sigma, "a number above 0 and up to 10000")
         require(self.inflate >= 0, "inflate", self.inflate, "an integer of at least 0")
         require(self.rollout in ROLLOUTS, "rollout", self.rollout, ", ".join(ROLLOUTS))
 

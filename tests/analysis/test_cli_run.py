@@ -88,6 +88,10 @@ def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
         (["run", "--prompt", "a", "--json", "/no/such/place/out.json"], "/no/such/place/out.json"),
         (["run", "--prompt", "a", "--speed", "9"], "--speed"),
         (["run", "--prompt", "a", "--staleness", "0"], "--staleness"),
+        (["run", "--prompt", "a", "--policy", "prefix", "--set", "window=sliding"], "block by block"),
+        (["compare", "--prompt", "a", "--policies", "none", "dual:window=sliding"], "block by block"),
+        (["compare", "--prompt", "a", "--policies", "none:gen_length=4096"], "over the model's context"),
+        (["bench", "--policies", "none:gen_length=4096,steps=128"], "beside gen_length 4096"),
     ],
 )
 def test_a_usage_error_is_one_clear_line(
@@ -150,6 +154,8 @@ def test_one_file_is_not_written_for_two_purposes(
     path = tmp_path / "p.jsonl"
     path.write_text('{"prompt_ids": [5]}')
     assert main(["run", "--model", folder, "--prompts", str(path), "--json", str(path), *SHORT]) == 2
+    assert "twice" in capsys.readouterr().err
+    assert main(["report", str(path), "--out", str(path)]) == 2
     assert "twice" in capsys.readouterr().err
     assert path.read_text() == '{"prompt_ids": [5]}'
 

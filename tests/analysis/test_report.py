@@ -177,6 +177,20 @@ def test_nothing_found_says_where_it_was_looked_for(trace: Trace) -> None:
     assert "than k" not in shorter
 
 
+@pytest.mark.parametrize("lacking", ["python", "threads", "model", "model/family"])
+def test_a_run_that_does_not_say_what_it_ran_on_is_refused(
+    lacking: str, trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = environment(load_model(device="cpu", dtype="float32"))
+    parent, _, name = lacking.rpartition("/")
+    del (machine[parent] if parent else machine)[name]
+    path, out = tmp_path / "run.json", tmp_path / "out.html"
+    path.write_text(json.dumps({**trace.to_json(), "environment": machine}))
+    assert main(["report", str(path), "--out", str(out)]) == 2
+    assert lacking.replace("/", ".") in capsys.readouterr().err
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("content", ["", "hello", '{"kind": "poem"}', "[]", '{"kind": "bench"}', "{}"])
 def test_a_file_that_is_no_result_is_refused_by_name(
     content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -86,10 +86,15 @@ def test_a_journal_of_another_measurement_is_refused(tmp_path: Path) -> None:
         assert list(journal.done) == [f"{ENTROPY.label}|0|0"]
     with pytest.raises(ValueError, match="another model"), Journal(path, {**WHAT, "model": "other"}):
         pass
-    path.write_text("hello\n")
-    with pytest.raises(ValueError, match="no journal"), Journal(path, WHAT):
-        pass
-    assert path.read_text() == "hello\n"
+    for foreign in ("hello\n", "hello"):
+        path.write_text(foreign)
+        with pytest.raises(ValueError, match="no journal"), Journal(path, WHAT):
+            pass
+        assert path.read_text() == foreign
+    for cut in ("", '{"sche', '{"schema": 1, "kind": "journal", "mod'):
+        path.write_text(cut)
+        with Journal(path, WHAT) as journal:
+            assert not journal.done
 
 
 def test_other_weights_of_the_same_name_and_size_are_another_measurement(tmp_path: Path) -> None:
@@ -193,6 +198,12 @@ def test_workers_and_their_threads_are_named(
         (["sweep", "--grid", "recent=1", "--out", "o.jsonl", "--workers", "-1"], "--workers"),
         (["sweep", "--grid", "recent=1", "--out", "o.jsonl", "--address", "auto"], "--executor ray"),
         (["sweep", "--grid", "recent=1", "--out", "o.jsonl", "--executor", "moon"], "--executor"),
+        (
+            ["sweep", "--policy", "dual", "--grid", "window=block,sliding", "--out", "o.jsonl"],
+            "block by block",
+        ),
+        (["sweep", "--grid", "gen_length=32,4096", "--out", "o.jsonl"], "over the model's context"),
+        (["tune", "--policy", "dual", "--grid", "window=block,sliding"], "block by block"),
         (["tune", "--policy", "dual"], "--grid"),
         (["tune", "--budget", "2"], "budget"),
     ],

@@ -104,6 +104,8 @@ def damage(data: dict[str, Any], path: str, value: Any) -> None:
         ("prompt_ids", [], "prompt_ids"),
         ("model/num_layers", 0, "model.num_layers"),
         ("model/eos_token_ids", None, "model.eos_token_ids"),
+        ("generation/block_length", KeyError, "generation.block_length"),
+        ("generation/block_length", 0, "generation.block_length"),
         ("steps/1/full", "yes", r"steps\[1\].full"),
         ("steps/1/tokens", [1, 2], r"steps\[1\].tokens"),
         ("steps/1/step", 3, r"steps\[1\].step"),

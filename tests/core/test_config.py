@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from core import POLICIES, GenerationConfig, create_policy
+from core import POLICIES, GenerationConfig, create_policy, generate, load_model
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,17 @@ def test_a_bad_threshold_is_told_that_infinity_is_a_number(value: object) -> Non
 @pytest.mark.parametrize("tau", [-1, 0.0, 3, math.inf, -math.inf])
 def test_every_number_is_an_entropy_threshold(tau: float) -> None:
     assert create_policy("entropy", entropy_threshold=tau).config.entropy_threshold == tau
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("huge", [math.inf, 1e300, 2**62])
+def test_a_number_out_of_all_proportion_is_refused_or_works(policy: str, huge: float) -> None:
+    model = load_model(device="cpu", dtype="float32")
+    for name, value in POLICIES[policy].Config().to_dict().items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            try:
+                chosen = create_policy(policy, **{name: huge})
+            except ValueError:
+                continue
+            [made] = generate(model, [[5, 6]], GenerationConfig(gen_length=8, block_length=4), chosen)
+            assert len(made.tokens) == 8
