@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.records import record
+
 
 @dataclass(frozen=True)
 class BenchPoint:
@@ -48,13 +50,13 @@ class BenchPoint:
 
     @classmethod
     def from_json(cls, data: Any) -> "BenchPoint":
-        """Read a point's fields. Raises ValueError where one without a default is missing."""
+        """Read a point's fields. Raises ValueError where one without a default is missing or one is wrong."""
         known = [field.name for field in fields(cls)]
         needed = [field.name for field in fields(cls) if field.default is MISSING]
         missing = [name for name in needed if not isinstance(data, dict) or name not in data]
         if missing:
             raise ValueError(f"bench point lacks {', '.join(missing)}")
-        return cls(**{name: data[name] for name in known if name in data})
+        return record(cls, {name: data[name] for name in known if name in data})
 
 
 def to_frame(points: Sequence[BenchPoint]) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.cost import cost
 from analysis.observe import run_trace
 from analysis.prompts import Prompt
+from analysis.records import record
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel
 
@@ -62,12 +63,15 @@ class Outcome:
 
     @classmethod
     def from_json(cls, data: Any) -> "Outcome":
-        """Read `to_json`'s content. Raises ValueError where a field is missing."""
+        """Read `to_json`'s content. Raises ValueError where a field is missing or wrong."""
         names = [field.name for field in fields(cls)]
         missing = [name for name in names if not isinstance(data, dict) or name not in data]
         if missing:
             raise ValueError(f"outcome lacks {', '.join(missing)}")
-        return cls(**{**{name: data[name] for name in names}, "tokens": tuple(data["tokens"])})
+        outcome = record(cls, {name: data[name] for name in names})
+        if outcome.seconds <= 0 or outcome.steps < 1:
+            raise ValueError(f"outcome of {outcome.steps} steps in {outcome.seconds} s; allowed: above 0")
+        return outcome
 
 
 def to_frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from analysis.bench_point import BenchPoint
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.measure import Outcome
 from analysis.parquet import read_parquet
+from analysis.records import record
 from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
@@ -47,10 +48,10 @@ def read_results(paths: Sequence[Path]) -> Results:
             text = path.read_text(encoding="utf-8")
             records = _records(text)
             if records and isinstance(records[0], dict) and records[0].get("kind") == "journal":
-                _add_journal(results, records[0], [Outcome.from_json(record) for record in records[1:]])
+                _add_journal(results, records[0], [Outcome.from_json(one) for one in records[1:]])
                 continue
-            for record in records:
-                _add(results, record)
+            for one in records:
+                _add(results, one)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -72,25 +73,23 @@ def _records(text: str) -> list[Any]:
     return [json.loads(line) for line in (lines[:-1] if cut else lines)]
 
 
-def _add(results: Results, record: Any) -> None:
-    kind = record.get("kind", "trace") if isinstance(record, dict) else None
+def _add(results: Results, found: Any) -> None:
+    kind = found.get("kind", "trace") if isinstance(found, dict) else None
     if kind == "trace":
-        _add_trace(results, Trace.from_json(record))
-        _add_environment(results, record.get("environment"), record["generation"])
+        _add_trace(results, Trace.from_json(found))
+        _add_environment(results, found.get("environment"), found["generation"])
         return
     if kind == "comparison":
-        results.comparisons.append(Comparison(tuple(Summary(**row) for row in record["summary"])))
+        results.comparisons.append(Comparison(tuple(record(Summary, row) for row in found["summary"])))
     elif kind == "tuning":
-        results.tunings.append(_tuning(record))
+        results.tunings.append(_tuning(found))
     elif kind == "bench":
-        results.benches.append([BenchPoint.from_json(point) for point in record["points"]])
+        results.benches.append([BenchPoint.from_json(point) for point in found["points"]])
     else:
         raise ValueError(f"kind is {kind!r}; allowed: trace, comparison, tuning, bench")
-    _add_environment(results, record["environment"], record["generation"])
+    _add_environment(results, found["environment"], found["generation"])
     known = (
-        holds_for(record["environment"], record["generation"])
-        if record["environment"]
-        else "nothing measured"
+        holds_for(found["environment"], found["generation"]) if found["environment"] else "nothing measured"
     )
     results.decodings.setdefault(kind, []).append(known)
 
@@ -128,7 +127,7 @@ def read_outcomes(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
             header = {**{name: header[name] for name in names}, "kind": "journal"}
         if header.get("kind") != "journal":
             raise ValueError(f"kind is {header.get('kind')!r}; allowed: journal, comparison")
-        return header, [Outcome.from_json(record) for record in rest]
+        return header, [Outcome.from_json(one) for one in rest]
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -157,24 +156,24 @@ def _add_trace(results: Results, trace: Trace) -> None:
         results.runs.setdefault(label, []).append(trace)
 
 
-def _tuning(record: dict[str, Any]) -> Tuning:
+def _tuning(found: dict[str, Any]) -> Tuning:
     candidates = tuple(
         Candidate(
             Setting.parse(row["setting"]),
             float(row["cost"]),
             float(row["loss"]),
             int(row["prompts"]),
-            row.get("cost_low"),
-            row.get("cost_high"),
+            None if row.get("cost_low") is None else float(row["cost_low"]),
+            None if row.get("cost_high") is None else float(row["cost_high"]),
         )
-        for row in record["candidates"]
+        for row in found["candidates"]
     )
     most = max((candidate.prompts for candidate in candidates), default=0)
     return Tuning(
         candidates=candidates,
-        best=next((c for c in candidates if c.setting.label == record["best"]), None),
+        best=next((c for c in candidates if c.setting.label == found["best"]), None),
         front=pareto_front([candidate for candidate in candidates if candidate.prompts == most]),
-        goal=Goal(**record["goal"]),
-        measured=int(record["measured"]),
-        full_grid=int(record["full_grid"]),
+        goal=Goal(**found["goal"]),
+        measured=int(found["measured"]),
+        full_grid=int(found["full_grid"]),
     )

@@ -107,8 +107,10 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
+        if getattr(options, "threads", 0) < 0:
+            raise ValueError(f"threads is {options.threads}; it must be at least 0")
         options.run(options)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

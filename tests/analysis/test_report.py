@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,10 +13,14 @@ import pytest
 
 from analysis import Trace
 from analysis.__main__ import main
+from analysis.bench_point import BenchPoint
+from analysis.comparison import Summary
 from analysis.diagnose import diagnose
 from analysis.environment import environment
 from analysis.grid import Axis, grid_settings
+from analysis.measure import Outcome
 from analysis.plots import pareto_figure, scaling_figure, sweep_map_figure
+from analysis.records import record
 from analysis.results import read_results
 from analysis.surface import surface
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
@@ -189,6 +193,18 @@ def test_a_run_that_does_not_say_what_it_ran_on_is_refused(
     assert main(["report", str(path), "--out", str(out)]) == 2
     assert lacking.replace("/", ".") in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize("value", ["x", [None], {"a": 1}])
+@pytest.mark.parametrize("kind", [Outcome, Summary, BenchPoint])
+def test_a_record_with_a_wrong_field_is_refused_by_name(kind: type, value: object) -> None:
+    numbers = [one.name for one in fields(kind) if "float" in str(one.type) or "int" in str(one.type)]
+    whole = {one.name: "none" if one.type in ("str", str) else 1 for one in fields(kind)}
+    whole |= {"tokens": [1], "solved": True} if kind is Outcome else {}
+    assert record(kind, whole)
+    for name in numbers:
+        with pytest.raises(ValueError, match=name):
+            record(kind, {**whole, name: value})
 
 
 @pytest.mark.parametrize("content", ["", "hello", '{"kind": "poem"}', "[]", '{"kind": "bench"}', "{}"])
