@@ -29,7 +29,7 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
             x=step_numbers(len(logs)),
             customdata=values.T,
             colorscale="Cividis",
-            colorbar={"title": {"text": "drift"}, "thickness": 12, **_decades(logs)},
+            colorbar={"title": {"text": "drift", "side": "right"}, "thickness": 12, **_decades(logs)},
             hovertemplate="step %{x}, position %{y}: drift %{customdata:.2e}<extra></extra>",
         )
     )

@@ -1,6 +1,5 @@
 """The MCP switch: off, nobody is served; on, the endpoints are tools with schemas that say what to give."""
 
-import asyncio
 import json
 import urllib.error
 import urllib.request
@@ -12,6 +11,7 @@ import pytest
 
 from app.ui import build, launch_options
 from app.workshop import Workshop
+from tests.app.load.apart import run_apart
 
 TOOLS = {"policies", "models", "run", "compare"}
 SHORT = {"gen_length": 16, "block_length": 8}
@@ -60,7 +60,7 @@ def test_assistant_finds_the_endpoints_as_tools(workshop: Workshop, monkeypatch:
     pytest.importorskip("mcp", reason="MCP needs the package mcp: requirements-optional.txt")
     monkeypatch.setenv("GRADIO_MCP_SERVER", "True")
     with served(workshop) as url:
-        seen = asyncio.run(visit(url))
+        seen = run_apart(visit(url))
     tools = {tool.name: tool for tool in seen["tools"]}
     assert set(tools) == TOOLS
     for tool in tools.values():

@@ -30,6 +30,7 @@ def test_recorded_example_fills_the_page_before_the_first_run(open_page: Open) -
 
 def test_run_shows_tokens_as_they_appear_then_figures(open_page: Open) -> None:
     page = open_page()
+    set_generation(page, unmask="quota")  # 128 steps: a parallel run may end between two looks at the page
     page.evaluate(
         """() => {
             window.masks = [];

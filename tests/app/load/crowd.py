@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from tests.app.load.apart import run_apart
 from tests.app.load.server import Server
 from tests.app.load.visitor import Seen, Visitor, Wiring
 
@@ -52,7 +53,7 @@ def visit(server: Server, use: Use) -> Any:
             server.held()
             return await use(client, wiring)
 
-    return asyncio.run(visiting())
+    return run_apart(visiting())
 
 
 def twenty(server: Server) -> Crowd:

@@ -11,6 +11,7 @@ import pytest
 from app.ui import build, launch_options
 from app.workshop import Workshop
 from tests.app.conftest import GENERATION
+from tests.app.load.apart import run_apart
 from tests.app.load.visitor import Seen, Visitor, Wiring
 
 VISITORS = 20
@@ -34,7 +35,7 @@ def visit(page: gr.Blocks, use: Use) -> None:
         async with httpx.AsyncClient(base_url=page.local_url, limits=limits, timeout=60) as client:
             await use(client, Wiring.read((await client.get("config")).json()))
 
-    asyncio.run(visiting())
+    run_apart(visiting())
 
 
 def test_twenty_visitors_are_served_in_the_order_they_came_and_leave_nothing(
