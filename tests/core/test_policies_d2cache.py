@@ -82,7 +82,7 @@ def test_ties_never_choose_more_masks_than_current_k() -> None:
     watch(story)
     story.step({0: 0.1})
     story.policy.confidence.fill_(0.5)
-    story.policy.config = type(story.policy.config)(current_k=3, sigma=1e6)
+    story.policy.config = type(story.policy.config)(current_k=3, sigma=1e4)
     assert story.policy.certain_masks(story.state)[0].nonzero().flatten().tolist() == [4, 5, 6]
 
 
