@@ -93,18 +93,24 @@ def test_a_fault_of_ours_is_no_usage_error(
             main([command, *model, *PROMPT, *SIZE])
 
 
-def test_a_failure_keeps_what_was_finished(
-    model: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal, whole, calls = tmp_path / "journal.jsonl", compare_module.measure, []
+def breaks_late(whole: Callable[..., object]) -> Callable[..., object]:
+    """The same function, out of memory from its third call on."""
+    calls = []
 
-    def breaks_late(*arguments: object) -> object:
+    def breaking(*arguments: object) -> object:
         calls.append(arguments)
         if len(calls) > 2:
             raise RuntimeError("out of memory")
         return whole(*arguments)
 
-    monkeypatch.setattr(compare_module, "measure", breaks_late)
+    return breaking
+
+
+def test_a_failure_keeps_what_was_finished(
+    model: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "journal.jsonl"
+    monkeypatch.setattr(compare_module, "measure", breaks_late(compare_module.measure))
     with pytest.raises(RuntimeError):
         main(["compare", *model, *PROMPT, *SIZE, "--journal", str(journal)])
     with Journal(journal, json.loads(journal.read_text().splitlines()[0])) as found:
@@ -116,15 +122,7 @@ def test_a_run_that_fails_keeps_the_prompts_it_finished(
 ) -> None:
     prompts, out = tmp_path / "p.jsonl", tmp_path / "out.jsonl"
     prompts.write_text("\n".join(json.dumps({"prompt_ids": list(ids)}) for ids in tiny.PROMPTS))
-    whole, calls = run_module.observe, []
-
-    def breaks_late(*arguments: object) -> object:
-        calls.append(arguments)
-        if len(calls) > 2:
-            raise RuntimeError("out of memory")
-        return whole(*arguments)
-
-    monkeypatch.setattr(run_module, "observe", breaks_late)
+    monkeypatch.setattr(run_module, "observe", breaks_late(run_module.observe))
     with pytest.raises(RuntimeError):
         main(["run", *model, "--prompts", str(prompts), *SIZE, "--json", str(out)])
     assert len(out.read_text().splitlines()) == 2

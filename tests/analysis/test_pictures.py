@@ -1,7 +1,6 @@
 """Pictures: files of the kind and size asked for, where kaleido and a browser are; else one sentence."""
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -10,16 +9,15 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.pictures import save_pictures
+from tests.chrome import needed_chrome
 
 STARTS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
 FIGURE = go.Figure(go.Scatter(x=[1, 2], y=[3, 1]), {"title": "as measured", "width": 400, "height": 300})
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
 def test_every_format_is_drawn_in_the_size_of_the_figure(tmp_path: Path) -> None:
     pytest.importorskip("kaleido")
-    if not any(map(shutil.which, BROWSERS)):
-        pytest.skip("no Chrome or Chromium found")
+    needed_chrome()
     figures = {"graph": FIGURE, "plain": FIGURE.to_plotly_json()}
     files = save_pictures(figures, tmp_path / "new", tuple(STARTS))
     assert sorted(files) == sorted((tmp_path / "new").iterdir())

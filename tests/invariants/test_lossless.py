@@ -31,11 +31,15 @@ def test_lossless_limit_decodes_as_no_cache(
     assert [run.committed for run in cached] == [run.committed for run in plain]
 
 
-def test_lossless_limit_holds_in_a_sliding_window(model: LanguageModel, policy_name: str) -> None:
+def test_lossless_limit_holds_in_a_sliding_window_or_is_refused(
+    model: LanguageModel, policy_name: str
+) -> None:
     policy = lossless_policy(policy_name)
-    if policy.needs_blocks:
-        pytest.skip(f"{policy_name} works block by block")
     generation = config("threshold", window="sliding")
+    if policy.needs_blocks:
+        with pytest.raises(ValueError, match=f"policy {policy_name} works block by block"):
+            decode(model, PROMPTS[:1], generation, policy)
+        return
     plain = decode(model, PROMPTS[:1], generation, create_policy("none"))
     assert decode(model, PROMPTS[:1], generation, policy)[0].committed == plain[0].committed
 

@@ -1,7 +1,6 @@
 """Fixtures of the browser tests: the real app on the embedded model, Chromium, pages that must stay quiet."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,9 +12,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
+from tests.chrome import needed_chrome
+
 ROOT = Path(__file__).resolve().parents[3]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-HOW_TO_GET_ONE = "no Chrome or Chromium found: `apt-get install chromium`, or put one of your own on the PATH"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -39,13 +38,7 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def chrome() -> str:
-    """Path of a browser; without one the tests are skipped, or fail where REQUIRE_BROWSER=1."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        if os.environ.get("REQUIRE_BROWSER") == "1":
-            pytest.fail(HOW_TO_GET_ONE)
-        pytest.skip(HOW_TO_GET_ONE)
-    return found
+    return needed_chrome()
 
 
 @pytest.fixture
@@ -63,17 +56,7 @@ def address(chrome: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         yield given.rstrip("/")
         return
     folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "GRADIO_SERVER_NAME": "127.0.0.1",
-        "GRADIO_SERVER_PORT": str(port),
-        "GRADIO_TEMP_DIR": str(folder),
-        "GRADIO_SSR_MODE": "False",
-        "HF_HUB_OFFLINE": "1",
-    }
+    port, environment = local_place(folder)
     log = folder / "log.txt"
     with log.open("w") as sink:
         server = subprocess.Popen(
@@ -87,6 +70,22 @@ def address(chrome: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         server.terminate()
         server.wait(timeout=20)
     assert "Traceback" not in log.read_text(), log.read_text()[-3000:]
+
+
+def local_place(folder: Path) -> tuple[int, dict[str, str]]:
+    """A free port of this machine, and the environment of a server there whose files go to folder."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    return port, {
+        **os.environ,
+        "GRADIO_SERVER_NAME": "127.0.0.1",
+        "GRADIO_SERVER_PORT": str(port),
+        "GRADIO_TEMP_DIR": str(folder),
+        "GRADIO_ANALYTICS_ENABLED": "False",
+        "GRADIO_SSR_MODE": "False",
+        "HF_HUB_OFFLINE": "1",
+    }
 
 
 def wait_until_up(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:

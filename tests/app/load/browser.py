@@ -1,6 +1,5 @@
 """What a browser does with a run: how soon a step is painted, how long a move of the scrubber takes."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,12 +7,11 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from tests.app.browser.conftest import (
-    BROWSERS,
     FLAGS,
-    HOW_TO_GET_ONE,
     WIDTHS,
     watch,
 )
+from tests.chrome import HOW_TO_GET_ONE, found_chrome
 
 TOKENS = 256
 SCRUBBED_STEPS = 128
@@ -87,7 +85,7 @@ def page_of(address: str, settings: str) -> Iterator[Page]:
 
     Raises AssertionError where the page has spoken of errors or asked anybody else.
     """
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    found = found_chrome()
     if found is None:
         raise SystemExit(HOW_TO_GET_ONE)
     problems: list[str] = []

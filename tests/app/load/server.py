@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.app.browser.conftest import ROOT, wait_until_up
+from tests.app.browser.conftest import ROOT, local_place, wait_until_up
 
 Note = tuple[float, str, str]
 
@@ -61,18 +60,7 @@ class Server:
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
     """The app on a free port of this machine, ended with the block. folder: for its log and files."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "GRADIO_SERVER_NAME": "127.0.0.1",
-        "GRADIO_SERVER_PORT": str(port),
-        "GRADIO_TEMP_DIR": str(folder),
-        "GRADIO_ANALYTICS_ENABLED": "False",
-        "GRADIO_SSR_MODE": "False",
-        "HF_HUB_OFFLINE": "1",
-    }
+    port, environment = local_place(folder)
     log = folder / "log.txt"
     with log.open("w") as sink:
         process = subprocess.Popen(
