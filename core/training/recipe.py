@@ -12,8 +12,8 @@ from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID
 WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
 EARLY = {"drill": 0.35, "math": 0.25, "table": 0.2, "code": 0.2}
 MIDDLE = {"drill": 0.2, "math": 0.35, "table": 0.2, "code": 0.25}
-LATE = {"drill": 0.04, "math": 0.26, "table": 0.35, "code": 0.35}
-FEW_SHOT = 0.06
+LATE = {"drill": 0.04, "math": 0.3, "table": 0.28, "code": 0.38}
+FEW_SHOT = 0.08
 MOST_SHOTS = 12
 
 

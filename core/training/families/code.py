@@ -45,6 +45,8 @@ REDUCERS = (
 
 
 def draw_map(rng: Random) -> Stage:
+    """A change of each number. All are three tokens long: where one was shorter, the parallel commits
+    behind it landed a place too far."""
     c = rng.randint(2, 9)
     return rng.choice(
         (
@@ -52,7 +54,7 @@ def draw_map(rng: Random) -> Stage:
             Stage(f"subtract {c} from each", f"{{v}} - {c}", lambda x: x - c),
             Stage(f"multiply each by {c}", f"{{v}} * {c}", lambda x: x * c),
             Stage("square each", "{v} * {v}", lambda x: x * x),
-            Stage("negate each", "-{v}", lambda x: -x),
+            Stage("double each", "{v} + {v}", lambda x: x + x),
         )
     )
 
