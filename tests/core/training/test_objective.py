@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from core.training.batches import BatchStream, collate, encode
 from core.training.corruption import corrupt
+from core.training.families import code
 from core.training.problems import FAMILIES, held_out
 from core.training.recipe import WIDTHS, Lesson, Recipe, draw_lesson
 from core.training.tokenizer import ASSISTANT_ID, BOS_ID, EOS_ID, MASK_ID, USER_ID, train_tokenizer
@@ -44,6 +45,14 @@ def test_a_number_costs_its_digits(tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("block_states", [0.0, 0.99])
+def test_every_change_of_a_number_costs_as_many_tokens(tokenizer: Tokenizer) -> None:
+    rng = Random(0)
+    for variable in code.ARGUMENTS.values():
+        written = [f"        out.append({code.draw_map(rng).expression.format(v=variable)})" for _ in range(60)]
+        assert len(set(written)) > 20
+        assert len({len(tokenizer.encode(line).ids) for line in written}) == 1
+
+
 def test_prompts_stay_clean_and_targets_are_what_was_masked(
     tokenizer: Tokenizer, block_states: float
 ) -> None:
