@@ -44,15 +44,15 @@ def test_a_number_costs_its_digits(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode(" 2048 + 7").tokens == ["Ġ2", "0", "4", "8", "Ġ+", "Ġ7"]
 
 
-@pytest.mark.parametrize("block_states", [0.0, 0.99])
 def test_every_change_of_a_number_costs_as_many_tokens(tokenizer: Tokenizer) -> None:
     rng = Random(0)
     for variable in code.ARGUMENTS.values():
-        written = [f"        out.append({code.draw_map(rng).expression.format(v=variable)})" for _ in range(60)]
-        assert len(set(written)) > 20
-        assert len({len(tokenizer.encode(line).ids) for line in written}) == 1
+        changes = [code.draw_map(rng).expression.format(v=variable) for _ in range(60)]
+        assert len(set(changes)) > 20
+        assert len({len(tokenizer.encode(f"        out.append({change})").ids) for change in changes}) == 1
 
 
+@pytest.mark.parametrize("block_states", [0.0, 0.99])
 def test_prompts_stay_clean_and_targets_are_what_was_masked(
     tokenizer: Tokenizer, block_states: float
 ) -> None:
