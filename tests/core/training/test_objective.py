@@ -48,7 +48,7 @@ def test_every_change_of_a_number_costs_as_many_tokens(tokenizer: Tokenizer) -> 
     rng = Random(0)
     for variable in code.ARGUMENTS.values():
         changes = [code.draw_map(rng).expression.format(v=variable) for _ in range(60)]
-        assert len(set(changes)) > 20
+        assert len(set(changes)) > 10
         assert len({len(tokenizer.encode(f"        out.append({change})").ids) for change in changes}) == 1
 
 
