@@ -28,7 +28,7 @@ def _spec(
         mask_token_id=vocab - 1,
         eos_token_ids=(vocab - 2,),
         pad_token_id=vocab - 2,
-        qkv_bias=family == "dream",
+        qkv_bias=family in ("dream", "a2d-qwen2"),
         qk_norm=family == "a2d-qwen3",
         logit_shift=shift,
     )
@@ -37,6 +37,7 @@ def _spec(
 # Published sizes of released checkpoints, and a small one for a CPU.
 SHAPES = {
     "small": _spec("a2d-qwen3", 8192, 256, 768, 8, 4, 4),
+    "qwen2.5-0.5b": _spec("a2d-qwen2", 151936, 896, 4864, 24, 14, 2),
     "qwen3-0.6b": _spec("a2d-qwen3", 151936, 1024, 3072, 28, 16, 8),
     "dream-7b": _spec("dream", 152064, 3584, 18944, 28, 28, 4, shift=1),
     "llada-8b": _spec("llada", 126464, 4096, 12288, 32, 32, 32),

@@ -5,10 +5,11 @@ from typing import Any
 import gradio as gr
 
 from app.cards import cards
+from app.catalog import CATALOG
 from app.forms import policy_spec
 from app.job import MAX_LANES, Job
 from app.links import forms_of
-from app.models import CATALOG, EMBEDDED_REF
+from app.models import EMBEDDED_REF
 from app.perform import perform
 from app.runs import RunRecord
 from app.tabs.decode import one_prompt

@@ -16,15 +16,6 @@ from core.models.families import FAMILIES
 from core.models.loading import EMBEDDED
 
 EMBEDDED_REF = "embedded"
-# Models of the supported families, smallest first; anything else can be named by folder or hub id.
-CATALOG = (
-    EMBEDDED_REF,
-    "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1",
-    "dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1",
-    "Dream-org/Dream-v0-Instruct-7B",
-    "GSAI-ML/LLaDA-8B-Instruct",
-    "GSAI-ML/LLaDA-1.5",
-)
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # On a CPU "auto" is decided by a timing as the model is loaded: room is asked for the larger.
 AUTO_ON_CPU, EITHER = "float32", "float32 (bfloat16 where that is faster here)"
@@ -45,17 +36,20 @@ class Estimate:
     free: int
 
     @property
+    def needed(self) -> int:
+        return self.weights + self.cache
+
+    @property
     def fits(self) -> bool:
-        return self.weights + self.cache <= SPARE * self.free
+        return self.needed <= SPARE * self.free
 
     def sentence(self, ref: str) -> str:
         """The estimate in one line."""
-        need = (self.weights + self.cache) / GIB
         verdict = "it fits" if self.fits else "it will not fit"
         return (
             f"{ref}: {self.spec.num_parameters / 1e6:,.1f} M parameters in {self.dtype} take about "
-            f"{need:.2f} GiB with K/V of {CANVAS} positions; {self.free / GIB:.1f} GiB are free on "
-            f"{self.device}: {verdict}"
+            f"{self.needed / GIB:.2f} GiB with K/V of {CANVAS} positions; {self.free / GIB:.1f} GiB "
+            f"are free on {self.device}: {verdict}"
         )
 
 
@@ -64,8 +58,6 @@ def estimate(ref: str, dtype: str = "auto") -> Estimate:
 
     Raises ValueError in one sentence where there is no such model or none that is supported.
     """
-    cuda = torch.cuda.is_available()
-    chosen = dtype if dtype in BYTES else "bfloat16" if cuda else AUTO_ON_CPU
     config = _config(ref)
     kind = config.get("model_type")
     if kind not in FAMILIES:
@@ -75,6 +67,13 @@ def estimate(ref: str, dtype: str = "auto") -> Estimate:
         spec = FAMILIES[kind].translate(config, int(config.get("mask_token_id") or 0))
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"model {ref}: {error}") from error
+    return weigh(spec, dtype)
+
+
+def weigh(spec: ModelSpec, dtype: str = "auto") -> Estimate:
+    """What a model of that shape takes, against the memory that is free now."""
+    cuda = torch.cuda.is_available()
+    chosen = dtype if dtype in BYTES else "bfloat16" if cuda else AUTO_ON_CPU
     size = BYTES[chosen]
     return Estimate(
         spec=spec,

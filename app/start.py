@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import gradio as gr
 import torch
 
-from app.models import CATALOG, ModelShelf
+from app.catalog import CATALOG
+from app.models import ModelShelf
 from app.ui import build, launch_options
 from app.workshop import Workshop
 from app.zero_gpu import has_zero_gpu, load_for_lending

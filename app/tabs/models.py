@@ -7,9 +7,10 @@ from typing import Any
 import gradio as gr
 
 from app.cards import model_name
+from app.catalog import CATALOG, catalog_table
 from app.links import model_of
 from app.loading import load_in_turn
-from app.models import BYTES, CATALOG, EMBEDDED_REF, estimate
+from app.models import BYTES, EMBEDDED_REF, estimate
 from app.panels import panel
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE
@@ -19,7 +20,7 @@ from app.workshop import Workshop
 
 WORDS = """
 The **embedded** model comes with the page: a few million parameters, good at worked arithmetic, tiny
-functions and looking things up in a short text, and nothing else. Masked diffusion models of the LLaDA,
+functions and scanning a small table, and nothing else. Masked diffusion models of the LLaDA,
 Dream and A2D families can stand in its place, from a folder in Hugging Face layout or by hub id; weights are
 read from safetensors and no code of theirs runs. On a Space only the listed ones are offered.
 """
@@ -53,9 +54,13 @@ class ModelsTab:
             self.status = panel(
                 "status", {"text": "ready: the embedded model answers"}, elem_id="model-status"
             )
+            self.sizes = gr.Markdown(elem_id="model-sizes")
         inputs = [self.ref, self.dtype]
         ask.click(self._estimate, inputs, self.status, **AT_ONCE)
         load.click(self._load, inputs, [self.status, self.corner, self.chosen], **OWN_LINE)
+        # Asked anew with each page: how much is free changes.
+        for event in (page.load, self.dtype.change):
+            event(catalog_table, self.dtype, self.sizes, **AT_ONCE)
         linked = [self.ref, self.status, self.corner, self.chosen, self.tabs]
         page.load(self._follow_link, None, linked, **AT_ONCE)
 

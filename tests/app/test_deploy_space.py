@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.models import CATALOG
+from app.catalog import CATALOG
 from app.start import new_workshop
 from app.zero_gpu import has_zero_gpu
 from tests.app.space_check import HARMLESS, ROOT, SPACE, as_plain_user, copy_tracked, remove, served, user_of

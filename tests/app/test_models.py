@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import gradio as gr
 import pytest
 
+from app.catalog import CATALOG, catalog_estimates, catalog_table
 from app.loading import LOOK_SECONDS, load_in_turn, stored_bytes
-from app.models import CATALOG, Estimate, ModelShelf, container_bytes, estimate
+from app.models import Estimate, ModelShelf, container_bytes, estimate
 from app.problems import Problems
 from app.tabs.models import ModelsTab
 from app.workshop import Workshop
@@ -178,3 +179,20 @@ def test_large_model_is_said_in_gib() -> None:
     told = Estimate(spec, "bfloat16", "cpu", weights=16 * 2**30, cache=0, free=8 * 2**30)
     assert not told.fits
     assert "16.00 GiB" in told.sentence("x")
+
+
+def test_catalog_says_what_each_offered_model_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published sizes within a tenth of what the names promise, and nothing is fetched for them."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("app.models.free_bytes", lambda: 8 * 2**30)
+    told = catalog_estimates("bfloat16")
+    assert tuple(told) == CATALOG
+    billions = {ref: one.spec.num_parameters / 1e9 for ref, one in told.items()}
+    assert billions["GSAI-ML/LLaDA-8B-Instruct"] == pytest.approx(8, rel=0.1)
+    assert billions["Dream-org/Dream-v0-Instruct-7B"] == pytest.approx(7.6, rel=0.1)
+    rows = {
+        line.split("|")[1].strip(): line for line in catalog_table("bfloat16").splitlines() if "/" in line
+    }
+    assert "does not fit" in rows["GSAI-ML/LLaDA-1.5"]
+    assert "does not fit" not in rows["dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1"]
+    assert catalog_estimates("float32")["embedded"].weights == 2 * told["embedded"].weights
