@@ -8,17 +8,9 @@ from dataclasses import MISSING, Field, asdict, fields
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from analysis.settings import parse_value
-from core import POLICIES, UNMASK_RULES, GenerationConfig
-from core.config import EOS_RULES, WINDOWS
+from core import POLICIES, GenerationConfig
 from core.policies import describe as describe_policy
-from core.policies.entropy_cache import SCOPES
 
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "unmask": tuple(UNMASK_RULES),
-    "window": WINDOWS,
-    "eos": EOS_RULES,
-    "scope": SCOPES,
-}
 SYMBOLS = {"tau": "τ", "gamma": "γ", "beta": "β", "alpha": "α", "rho": "ρ", "delta": "δ", "k": "k", "p": "p"}
 GENERATION_AT_HAND = ("gen_length", "block_length", "unmask", "threshold", "temperature", "seed")
 MAX_TEXT = 40
@@ -52,7 +44,7 @@ def form_fields(config: type, at_hand: tuple[str, ...] | None = None) -> list[di
             "label": field.name.replace("_", " "),
             "symbol": symbol(meaning[field.name]),
             "kind": _kind(get_type_hints(config)[field.name]),
-            "choices": list(CHOICES.get(field.name, ())) or None,
+            "choices": list(field.metadata.get("choices", ())) or None,
             "default": entered(_default(field)),
             "help": meaning[field.name],
             "extra": field.name not in shown,

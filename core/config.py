@@ -1,12 +1,12 @@
 """How to decode: one frozen, validated config shared by every cache policy."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
-WINDOWS = ("block", "sliding")
-EOS_RULES = ("allow", "last", "never")
-ORDERS = ("confidence", "density")
+UNMASK_NAMES = ("quota", "threshold", "factor", "entropy-bound", "klass")
+# Below it, log-probabilities divided by the temperature may leave float32's range.
+LEAST_TEMPERATURE = 1e-6
 TYPE_NAMES = {type(None): "none", float: "a number", int: "an integer", str: "text", bool: "true or false"}
 
 
@@ -16,23 +16,30 @@ def require(condition: bool, field: str, got: object, allowed: str) -> None:
         raise ValueError(f"{field} is {got!r}; allowed: {allowed}")
 
 
-def check_field_types(config: object) -> None:
-    """Raise ValueError unless every field of a dataclass holds its annotated plain type.
+def one_of(*choices: str, default: str) -> Any:
+    """A config field that takes one of these words: `check_fields` holds it to them, forms offer them."""
+    return field(default=default, metadata={"choices": choices})
+
+
+def check_fields(config: object) -> None:
+    """Raise ValueError unless every field of a dataclass holds its annotated plain type and allowed word.
 
     An int is accepted where a float is expected, within 64 bits as tensors hold them; a bool is never taken
     for a number and a NaN never for a value.
     """
     hints = get_type_hints(type(config))
-    for field in fields(config):  # type: ignore[arg-type]
-        value, hint = getattr(config, field.name), hints[field.name]
+    for one in fields(config):  # type: ignore[arg-type]
+        value, hint = getattr(config, one.name), hints[one.name]
         allowed = getattr(hint, "__args__", (hint,))
         numeric = float in allowed and isinstance(value, int) and not isinstance(value, bool)
         plain = type(value) in allowed or (value is None and type(None) in allowed)
-        names = field.metadata.get("allowed", " or ".join(TYPE_NAMES.get(t, t.__name__) for t in allowed))
-        require(numeric or plain, field.name, value, names)
-        require(not (isinstance(value, float) and math.isnan(value)), field.name, value, names)
+        names = one.metadata.get("allowed", " or ".join(TYPE_NAMES.get(t, t.__name__) for t in allowed))
+        require(numeric or plain, one.name, value, names)
+        require(not (isinstance(value, float) and math.isnan(value)), one.name, value, names)
         if isinstance(value, int):
-            require(-(2**63) <= value < 2**63, field.name, value, "an integer of 64 bits")
+            require(-(2**63) <= value < 2**63, one.name, value, "an integer of 64 bits")
+        choices = one.metadata.get("choices", (value,))
+        require(value in choices, one.name, value, ", ".join(map(str, choices)))
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class GenerationConfig:
 
     gen_length: int = 128
     block_length: int = 32
-    unmask: str = "threshold"
+    unmask: str = one_of(*UNMASK_NAMES, default="threshold")
     threshold: float = 0.9
     steps: int | None = None
     temperature: float = 0.0
@@ -71,18 +78,15 @@ class GenerationConfig:
     entropy_bound: float = 0.1
     kl_threshold: float = 0.01
     kl_history: int = 2
-    window: str = "block"
-    order: str = "confidence"
+    window: str = one_of("block", "sliding", default="block")
+    order: str = one_of("confidence", "density", default="confidence")
     top_k: int | None = None
     top_p: float | None = None
     cfg_scale: float = 0.0
-    eos: str = "allow"
+    eos: str = one_of("allow", "last", "never", default="allow")
 
     def __post_init__(self) -> None:
-        # Imported late: the rules read this config.
-        from core.unmask import UNMASK_RULES
-
-        check_field_types(self)
+        check_fields(self)
         require(self.gen_length >= 1, "gen_length", self.gen_length, "an integer of at least 1")
         require(self.block_length >= 1, "block_length", self.block_length, "an integer of at least 1")
         require(
@@ -91,7 +95,6 @@ class GenerationConfig:
             self.block_length,
             f"a divisor of gen_length {self.gen_length}",
         )
-        require(self.unmask in UNMASK_RULES, "unmask", self.unmask, ", ".join(UNMASK_RULES))
         require(0 <= self.threshold <= 1, "threshold", self.threshold, "a number from 0 to 1")
         if self.steps is not None:
             blocks = 1 if self.window == "sliding" else self.gen_length // self.block_length
@@ -105,15 +108,15 @@ class GenerationConfig:
         require(self.entropy_bound >= 0, "entropy_bound", self.entropy_bound, "a number from 0 up")
         require(self.kl_threshold >= 0, "kl_threshold", self.kl_threshold, "a number from 0 up")
         require(self.kl_history >= 1, "kl_history", self.kl_history, "an integer of at least 1")
-        require(self.window in WINDOWS, "window", self.window, ", ".join(WINDOWS))
-        require(self.order in ORDERS, "order", self.order, ", ".join(ORDERS))
         require(
-            0 <= self.temperature < math.inf, "temperature", self.temperature, "a finite number from 0 up"
+            self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf,
+            "temperature",
+            self.temperature,
+            f"0 (greedy) or a finite number from {LEAST_TEMPERATURE:g} up",
         )
         require(self.top_k is None or self.top_k >= 1, "top_k", self.top_k, "none or at least 1")
         require(self.top_p is None or 0 < self.top_p <= 1, "top_p", self.top_p, "none or above 0 and up to 1")
         require(0 <= self.cfg_scale < math.inf, "cfg_scale", self.cfg_scale, "a finite number from 0 up")
-        require(self.eos in EOS_RULES, "eos", self.eos, ", ".join(EOS_RULES))
         require(0 <= self.seed < 2**63, "seed", self.seed, "an integer from 0 to 2**63 - 1")
 
     @property
@@ -126,4 +129,4 @@ class GenerationConfig:
         return self.gen_length if self.steps is None else self.steps
 
     def to_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {one.name: getattr(self, one.name) for one in fields(self)}

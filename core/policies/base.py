@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 from torch import Tensor
 
-from core.config import GenerationConfig, check_field_types
+from core.config import GenerationConfig, check_fields
 from core.models.spec import ModelSpec
 from core.sampling import Proposal
 from core.state import DecodeState
@@ -77,7 +77,7 @@ class PolicyConfig:
     """Base of every policy's config: plain typed fields, checked on construction."""
 
     def __post_init__(self) -> None:
-        check_field_types(self)
+        check_fields(self)
         self.check()
 
     def check(self) -> None:

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.config import GenerationConfig, require
+from core.config import GenerationConfig, one_of, require
 from core.models.spec import ModelSpec
 from core.policies.base import CachePolicy, Outcome, Plan, PolicyConfig
 from core.state import DecodeState
 from core.unmask import certainty_density
-
-ROLLOUTS = ("vector", "matrix")
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,13 @@ class D2CacheConfig(PolicyConfig):
     rollout_p: float = 0.1
     sigma: float = 10.0
     inflate: int = 4
-    rollout: str = "vector"
+    rollout: str = one_of("vector", "matrix", default="vector")
 
     def check(self) -> None:
         require(self.current_k >= 1, "current_k", self.current_k, "an integer of at least 1")
         require(0 <= self.rollout_p <= 1, "rollout_p", self.rollout_p, "a number from 0 to 1")
         require(0 < self.sigma <= 10_000, "sigma", self.sigma, "a number above 0 and up to 10000")
         require(self.inflate >= 0, "inflate", self.inflate, "an integer of at least 0")
-        require(self.rollout in ROLLOUTS, "rollout", self.rollout, ", ".join(ROLLOUTS))
 
 
 class D2Cache(CachePolicy):

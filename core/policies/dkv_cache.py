@@ -5,14 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.config import GenerationConfig, require
+from core.config import GenerationConfig, one_of, require
 from core.models.spec import ModelSpec
 from core.policies.base import CachePolicy, Plan, PolicyConfig
 from core.rows import to_rows
 from core.state import DecodeState
-
-SHIFTS = ("right", "un", "un_right")
-CENTERS = ("next", "last")
 
 
 @dataclass(frozen=True)
@@ -25,12 +22,11 @@ class DKVCacheConfig(PolicyConfig):
 
     interval: int = 8
     delay: int = 1
-    shift: str = "right"
+    shift: str = one_of("right", "un", "un_right", default="right")
 
     def check(self) -> None:
         require(self.interval >= 1, "interval", self.interval, "an integer of at least 1")
         require(self.delay >= 0, "delay", self.delay, "an integer of at least 0")
-        require(self.shift in SHIFTS, "shift", self.shift, ", ".join(SHIFTS))
 
 
 class DKVCache(CachePolicy):
@@ -66,7 +62,7 @@ class DKVCache(CachePolicy):
 
 @dataclass(frozen=True)
 class DKVGreedyConfig(PolicyConfig):
-    """interval: steps between full passes inside a block (paper: 2). window: masks recomputed around each
+    """interval: steps between full passes inside a block (paper: 2). neighbours: masks recomputed around each
     centre, the nearest first, left before right (paper: 4). tokens: positions decoded a step.
     center: `next` centres on the coming positions (released code), `last` on those just committed.
     random_order: decode in an order drawn once a sequence, as the method does; False leaves the order to
@@ -74,20 +70,19 @@ class DKVGreedyConfig(PolicyConfig):
     """
 
     interval: int = 2
-    window: int = 4
+    neighbours: int = 4
     tokens: int = 1
-    center: str = "next"
+    center: str = one_of("next", "last", default="next")
     random_order: bool = True
 
     def check(self) -> None:
         require(self.interval >= 1, "interval", self.interval, "an integer of at least 1")
-        require(self.window >= 0, "window", self.window, "an integer of at least 0")
+        require(self.neighbours >= 0, "neighbours", self.neighbours, "an integer of at least 0")
         require(self.tokens >= 1, "tokens", self.tokens, "an integer of at least 1")
-        require(self.center in CENTERS, "center", self.center, ", ".join(CENTERS))
         usable = self.random_order or self.center == "last"
         require(usable, "center", self.center, "last, where random_order is false")
-        usable = self.random_order or self.window >= 1
-        require(usable, "window", self.window, "at least 1, where random_order is false")
+        usable = self.random_order or self.neighbours >= 1
+        require(usable, "neighbours", self.neighbours, "at least 1, where random_order is false")
 
 
 class DKVGreedy(CachePolicy):
@@ -95,7 +90,7 @@ class DKVGreedy(CachePolicy):
 
     Decides: the step within the block, every `interval`-th one being full, and an order of decoding drawn
     once a sequence.
-    Recomputes: L in full steps, else the tokens just committed, the `tokens` coming next and `window`
+    Recomputes: L in full steps, else the tokens just committed, the `tokens` coming next and `neighbours`
     masks around each; O(1) rows whatever L.
     Cost: O(b L) comparisons to find the neighbours.
     Source: dKV-Cache-Greedy (arXiv 2505.15781), section 3, and the released greedy loop.
@@ -137,8 +132,8 @@ class DKVGreedy(CachePolicy):
         return state.window & (turn <= last)
 
     def nearest(self, candidates: Tensor, centers: Tensor, state: DecodeState) -> Tensor:
-        """The `window` candidates nearest to each centre, left before right in a tie, bool [B, L]."""
-        if not self.config.window:
+        """The `neighbours` candidates nearest to each centre, left before right in a tie, bool [B, L]."""
+        if not self.config.neighbours:
             return torch.zeros_like(candidates)
         length = candidates.shape[1]
         # A step commits and targets positions of one window only.
@@ -146,5 +141,5 @@ class DKVGreedy(CachePolicy):
         distance = 2 * (state.columns - at).abs() + (state.columns > at).long()
         far = 2 * length + 2
         distance = distance.masked_fill(~candidates[:, None] | (at == length), far)
-        limit = distance.topk(min(self.config.window, length), dim=2, largest=False).values[..., -1:]
+        limit = distance.topk(min(self.config.neighbours, length), dim=2, largest=False).values[..., -1:]
         return ((distance <= limit) & (distance < far)).any(dim=1)

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from core.config import GenerationConfig, require
+from core.config import GenerationConfig, one_of, require
 from core.models.spec import ModelSpec
 from core.policies.base import CachePolicy, Outcome, Plan, PolicyConfig
 from core.state import NOT_YET, DecodeState
-
-SCOPES = ("since_full", "global")
 
 
 @dataclass(frozen=True)
@@ -29,13 +27,12 @@ class EntropyCacheConfig(PolicyConfig):
 
     entropy_threshold: float = field(default=1.0, metadata={"allowed": "a number, or inf"})
     recent: int = 64
-    scope: str = "since_full"
+    scope: str = one_of("since_full", "global", default="since_full")
     refresh_on_block_start: bool = False
     max_partial_run: int | None = None
 
     def check(self) -> None:
         require(self.recent >= 0, "recent", self.recent, "an integer of at least 0")
-        require(self.scope in SCOPES, "scope", self.scope, ", ".join(SCOPES))
         limit = self.max_partial_run
         require(limit is None or limit >= 1, "max_partial_run", limit, "none or at least 1")
 
@@ -62,6 +59,7 @@ class EntropyCache(CachePolicy):
 
     def start(self, state: DecodeState, spec: ModelSpec, generation: GenerationConfig) -> None:
         self.max_entropy = torch.full(state.step.shape, math.inf, device=state.step.device)
+        self.refreshing = torch.ones_like(state.active)
         self.last_full = torch.zeros_like(state.step)
         self.partial_run = torch.zeros_like(state.step)
 
@@ -77,7 +75,8 @@ class EntropyCache(CachePolicy):
         if self.config.max_partial_run is not None:
             too_long = self.partial_run >= self.config.max_partial_run
             reason = torch.where((reason == 1) & too_long, 4, reason)
-        refresh = self.recents(state) | state.window | (reason > 1)[:, None]
+        self.refreshing = (reason > 1) | (state.step == 0)
+        refresh = self.recents(state) | state.window | self.refreshing[:, None]
         return Plan(refresh=refresh, reason=reason)
 
     def recents(self, state: DecodeState) -> Tensor:
@@ -101,5 +100,6 @@ class EntropyCache(CachePolicy):
     def observe(self, state: DecodeState, outcome: Outcome) -> None:
         entropy = outcome.proposal.entropy.masked_fill(~outcome.committed, -math.inf).amax(dim=1)
         self.max_entropy = torch.where(outcome.committed.any(dim=1), entropy, self.max_entropy)
-        self.last_full = torch.where(outcome.full, state.step, self.last_full)
-        self.partial_run = torch.where(outcome.full, 0, self.partial_run + 1)
+        # What was decided, not what was computed: a small partial set may happen to be everything.
+        self.last_full = torch.where(self.refreshing, state.step, self.last_full)
+        self.partial_run = torch.where(self.refreshing, 0, self.partial_run + 1)

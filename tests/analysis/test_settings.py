@@ -1,9 +1,11 @@
 """Settings as text and back: words, numbers, and whose setting a name is."""
 
+from dataclasses import fields
+
 import pytest
 
 from analysis.settings import Setting, parse_settings, parse_value
-from core import GenerationConfig
+from core import POLICIES, GenerationConfig
 
 
 @pytest.mark.parametrize(
@@ -44,10 +46,13 @@ def test_a_description_names_every_setting_also_those_left_at_their_defaults() -
     assert Setting("none").described == "none (no settings)"
 
 
-def test_a_name_that_both_know_is_the_policys() -> None:
-    setting = Setting.parse("dkv-greedy:window=2")
-    assert setting.config == {"window": 2}
-    assert Setting.parse("none:window=sliding").generation == {"window": "sliding"}
+def test_no_policy_has_a_setting_of_the_generation_s_name() -> None:
+    decoding = {field.name for field in fields(GenerationConfig)}
+    for policy in POLICIES.values():
+        assert not decoding & {field.name for field in fields(policy.Config)}
+    setting = Setting.parse("dkv-greedy:neighbours=2,window=sliding")
+    assert setting.config == {"neighbours": 2}
+    assert setting.generation == {"window": "sliding"}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """GenerationConfig and policy configs: what is refused, and whether the sentence names the field."""
 
 import math
+from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
 
-from core import POLICIES, GenerationConfig, create_policy, generate, load_model
+from core import POLICIES, UNMASK_RULES, GenerationConfig, create_policy, generate, load_model
+from core.config import UNMASK_NAMES
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,7 @@ from core import POLICIES, GenerationConfig, create_policy, generate, load_model
         ("window", "round"),
         ("temperature", -1.0),
         ("temperature", math.inf),
+        ("temperature", 1e-45),
         ("top_k", 0),
         ("top_p", 0.0),
         ("cfg_scale", -1.0),
@@ -40,6 +44,24 @@ def test_a_bad_setting_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=field) as caught:
         GenerationConfig(**{"gen_length": 128, "block_length": 32, field: value})
     assert str(value) in str(caught.value)
+
+
+def words(config: type) -> dict[str, tuple[str, ...]]:
+    """Allowed words of each field that takes words."""
+    hints = get_type_hints(config)
+    return {one.name: one.metadata.get("choices", ()) for one in fields(config) if hints[one.name] is str}
+
+
+@pytest.mark.parametrize("config", [GenerationConfig, *{policy.Config for policy in POLICIES.values()}])
+def test_every_word_that_a_setting_takes_is_known_to_forms_and_no_other_is_taken(config: type) -> None:
+    for name, choices in words(config).items():
+        assert config().__getattribute__(name) in choices
+        with pytest.raises(ValueError, match=name):
+            config(**{name: "nonsense"})
+
+
+def test_names_of_unmask_rules_are_those_that_exist() -> None:
+    assert set(UNMASK_NAMES) == set(UNMASK_RULES)
 
 
 def test_steps_must_spread_evenly_over_blocks() -> None:

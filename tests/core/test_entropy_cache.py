@@ -56,6 +56,22 @@ def test_a_step_that_commits_nothing_keeps_the_decision() -> None:
     assert story.refresh() == EVERYTHING
 
 
+def test_a_partial_set_that_happens_to_be_everything_is_no_full_pass() -> None:
+    """In a shifted model the row before the only block is the whole prompt: nothing is left out."""
+    story = told(prompts=(0,), gen_length=6, entropy_threshold=math.inf, recent=2, max_partial_run=4)
+    story.step({0: 0.1, 1: 0.1})
+    assert story.refresh() == list(range(6))
+    assert story.reason() == "reuse"
+    story.step({2: 0.1})
+    # Drawn from all tokens since the first step, the only full one.
+    assert story.refresh() == [0, 2, 3, 4, 5]
+    for position in (3, 4):
+        story.step({position: 0.1})
+    assert story.reason() == "reuse"
+    story.step({5: 0.1})
+    assert story.reason() == "partial run limit"
+
+
 def test_ties_of_the_same_step_go_to_the_earlier_position() -> None:
     story = told(entropy_threshold=math.inf, recent=2)
     story.step({0: 0.1, 2: 0.1, 4: 0.1})

@@ -99,7 +99,7 @@ def test_full_steps_are_those_of_the_schedule(model: LanguageModel, name: str, d
 def test_greedy_rows_are_last_next_and_windows(
     model: LanguageModel, tokens: int, window: int, center: str
 ) -> None:
-    policy = create_policy("dkv-greedy", interval=3, tokens=tokens, window=window, center=center)
+    policy = create_policy("dkv-greedy", interval=3, tokens=tokens, neighbours=window, center=center)
     config = GenerationConfig(gen_length=GENERATED, block_length=BLOCK, threshold=0.35)
     for run in decode(model, PROMPTS[:2], config, policy):
         for now in moments(run, model.spec.logit_shift):
@@ -133,8 +133,8 @@ def test_d2cache_rows_are_masks_commits_one_of_the_nucleus_and_sources(
 EXTREMES: dict[str, list[dict]] = {
     "dkv": [{"interval": 10**6, "delay": 0}, {"delay": 10**6}, {"shift": "un"}, {"shift": "un_right"}],
     "dkv-greedy": [
-        {"tokens": 10**4, "window": 10**4},
-        {"window": 0},
+        {"tokens": 10**4, "neighbours": 10**4},
+        {"neighbours": 0},
         {"center": "last", "random_order": False},
     ],
     "dllm-cache": [{"kp": 10**6, "kr": 10**6, "ratio": 0.0}, {"kr": 1, "ratio": 1.0}],

@@ -128,7 +128,7 @@ def drawn(story: Story, window: set[int], count: int) -> set[int]:
 @pytest.mark.parametrize("window", [0, 1, 4, 100])
 @pytest.mark.parametrize("tokens", [1, 3, 100])
 def test_greedy_recomputes_last_next_and_their_nearest_masks(tokens: int, window: int, center: str) -> None:
-    policy = create_policy("dkv-greedy", interval=100, window=window, tokens=tokens, center=center)
+    policy = create_policy("dkv-greedy", interval=100, neighbours=window, tokens=tokens, center=center)
     story = Story(policy, [3], gen_length=18, block_length=6)
     left, last = set(range(18)), set()
     while left:
@@ -159,7 +159,7 @@ def test_greedy_draws_one_order_from_the_seed_whatever_the_batch() -> None:
 
 
 def test_greedy_in_the_rule_s_order_offers_window_masks_near_the_last_commit() -> None:
-    policy = create_policy("dkv-greedy", interval=100, window=2, center="last", random_order=False)
+    policy = create_policy("dkv-greedy", interval=100, neighbours=2, center="last", random_order=False)
     story = Story(policy, [3, 2], gen_length=8, block_length=4)
     story.step({1: 0.1}, {3: 0.1})
     plan = story.plan()
@@ -172,7 +172,7 @@ def test_greedy_in_the_rule_s_order_offers_window_masks_near_the_last_commit() -
 
 @pytest.mark.parametrize(
     ("settings", "named"),
-    [({"random_order": False}, "center"), ({"random_order": False, "center": "last", "window": 0}, "window")],
+    [({"random_order": False}, "center"), ({"random_order": False, "center": "last", "neighbours": 0}, "neighbours")],
 )
 def test_greedy_refuses_settings_that_leave_nothing_to_decode(settings: dict, named: str) -> None:
     with pytest.raises(ValueError, match=f"{named}.*random_order is false"):
