@@ -108,11 +108,13 @@ def table_html(frame: pd.DataFrame) -> Markup:
 
 
 def _runs(results: Results) -> Iterable[Section]:
-    for label, traces in results.runs.items():
+    for traces in results.runs.values():
+        policy = traces[0].policy
+        setting = Setting(str(policy["name"]), policy["config"])
         line, first = timeline(traces[0]), traces[0].steps[:1]
         stale = [staleness(traces[0])] if first and "flipped" in first[0].measurements else []
         yield Section(
-            title=f"Runs of {Setting.parse(label).described}",
+            title=f"Runs of {setting.described}",
             notes=(_described(traces), *diagnose(traces).findings()),
             table=run_table(traces),
             texts=tuple(_text(index, trace) for index, trace in enumerate(traces)),
@@ -135,7 +137,8 @@ def _ids(tokens: Sequence[int]) -> str:
 
 
 def _observed(results: Results) -> Iterable[Section]:
-    for rule, traces in results.observed.items():
+    for traces in results.observed.values():
+        rule = traces[0].generation["unmask"]
         pairs = drift_pairs(traces)
         result, curve = correlate(pairs), volatility(traces)
         detections = [detect(pairs, name) for name in ("max_entropy", "max_doubt", "num_committed")]

@@ -23,9 +23,10 @@ MODEL_FIELDS = ("ref", "family", "num_parameters", "dtype", "device")
 
 @dataclass
 class Results:
-    """runs: traces by setting; observed: no-cache traces with drift, by commit rule. environments: each
-    different one that a file brought, with its command. decodings: of each of comparisons, tunings and
-    benches in order, the model, machine and decoding that its numbers hold for, in words.
+    """runs: traces by what they share (see `shared_by`); observed: no-cache traces with drift, likewise.
+    environments: each different one that a file brought, with its command. decodings: of each of
+    comparisons, tunings and benches in order, the model, machine and decoding that its numbers hold for,
+    in words.
     """
 
     runs: dict[str, list[Trace]] = field(default_factory=dict)
@@ -148,12 +149,16 @@ def _add_journal(results: Results, header: dict[str, Any], outcomes: Sequence[Ou
 
 def _add_trace(results: Results, trace: Trace) -> None:
     watched = bool(trace.steps) and all("value_drift" in step.measurements for step in trace.steps)
-    if watched and trace.policy["name"] == "none":
-        rule = str(trace.generation["unmask"])
-        results.observed.setdefault(rule, []).append(trace)
-    else:
-        label = Setting(str(trace.policy["name"]), trace.policy["config"]).label
-        results.runs.setdefault(label, []).append(trace)
+    without_cache = trace.policy["name"] == "none"
+    groups = results.observed if watched and without_cache else results.runs
+    groups.setdefault(shared_by(trace), []).append(trace)
+
+
+def shared_by(trace: Trace) -> str:
+    """What traces must share to be told of together, as JSON: model, decoding and policy."""
+    model = {name: trace.model.get(name) for name in MODEL_FIELDS}
+    policy = Setting(str(trace.policy["name"]), trace.policy["config"]).label
+    return json.dumps([model, trace.generation, policy], sort_keys=True)
 
 
 def _tuning(found: dict[str, Any]) -> Tuning:

@@ -53,7 +53,7 @@ def test_each_family_and_rule_has_its_row_and_its_coefficients(
     assert set(groups) == {
         (rule, family) for rule in ("one-token", "run-rule") for family in ("sums", "code")
     }
-    observed = read_results([kept]).observed
+    observed = {str(some[0].generation["unmask"]): some for some in read_results([kept]).observed.values()}
     assert {rule: len(traces) for rule, traces in observed.items()} == {"quota": 3, "threshold": 3}
     # Families are ranked apart: the file's coefficient is that of the family's own traces.
     own = correlate(drift_pairs(observed["quota"][:2]), SIGNALS)

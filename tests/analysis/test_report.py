@@ -142,6 +142,34 @@ def test_results_are_told_apart(files: list[str]) -> None:
     assert len(results.environments) >= 1
 
 
+@pytest.mark.parametrize("part", ["runs", "observed"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": {"ref": "another"}},
+        {"model": {"dtype": "bfloat16"}},
+        {"model": {"device": "cuda:0"}},
+        {"model": {"num_parameters": 8_000_000_000}},
+        {"generation": {"temperature": 0.7}},
+        {"generation": {"gen_length": 32}},
+    ],
+)
+def test_runs_stand_together_only_where_model_and_decoding_are_the_same(
+    part: str, change: dict[str, dict[str, object]], trace: Trace, tmp_path: Path
+) -> None:
+    facts = {"num_parameters": 1000, "hidden_size": 8, "intermediate_size": 16}
+    facts |= {"num_heads": 2, "num_kv_heads": 2, "head_dim": 4}
+    one = replace(trace, model={**trace.model, **facts}, generation={**trace.generation, "unmask": "quota"})
+    if part == "observed":
+        steps = [replace(s, measurements={"value_drift": np.zeros((3, 7), np.float32)}) for s in one.steps]
+        one = replace(one, steps=tuple(steps), policy={"name": "none", "config": {}})
+    other = replace(one, **{name: {**getattr(one, name), **new} for name, new in change.items()})
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join(json.dumps(each.to_json()) for each in (one, other, one)))
+    groups = getattr(read_results([path]), part).values()
+    assert [len(group) for group in groups] == [2, 1]
+
+
 def test_a_sweep_cut_off_in_a_line_is_shown_without_it(files: list[str], tmp_path: Path) -> None:
     whole = Path(files[-1]).read_bytes()
     cut = tmp_path / "cut.jsonl"
