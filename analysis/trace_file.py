@@ -5,77 +5,16 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from analysis.trace import Step, Trace, plain_array
+from analysis.trace_schema import FileStep, TraceFile
 
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Probability = Annotated[float, Field(ge=0, le=1.0001)]
-Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Run = Annotated[list[Count], Field(min_length=2, max_length=2)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-
-class _Seconds(_Strict):
-    plan: Seconds
-    forward: Seconds
-    decode: Seconds
-
-
-class _Step(_Strict):
-    step: Count
-    full: bool
-    reason: str
-    committed: list[Count]
-    tokens: list[Count]
-    confidence: list[Probability]
-    entropy: list[Nats]
-    max_entropy: Nats | None
-    refreshed: Annotated[float, Field(ge=0)]
-    refreshed_positions: list[Count | Run]
-    refreshed_layers: list[Annotated[int, Field(ge=1)]] | None = None
-    seconds: _Seconds
-    measurements: dict[str, Any] = {}
-
-
-class _Model(_Strict, extra="allow"):
-    ref: str
-    family: str
-    dtype: str
-    device: str
-    num_layers: Annotated[int, Field(ge=1)]
-    mask_token_id: Count
-    eos_token_ids: list[Count]
-
-
-class _Generation(_Strict, extra="allow"):
-    block_length: Annotated[int, Field(ge=1)]
-
-
-class _Policy(_Strict):
-    name: str
-    config: dict[str, Any]
-
-
-class _File(_Strict):
-    schema_: Literal[1] = Field(alias="schema")
-    model: _Model
-    policy: _Policy
-    generation: _Generation
-    prompt: str | None
-    prompt_ids: Annotated[list[Count], Field(min_length=1)]
-    tokens: Annotated[list[Count], Field(min_length=1)]
-    text: str | None
-    steps: list[_Step]
-    totals: dict[str, float | None]
-    batch_size: Annotated[int, Field(ge=1)] = 1
+# Steps times positions: a small file must not become gigabytes of arrays.
+MAX_CELLS = 2**26
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
@@ -101,12 +40,15 @@ def from_json(data: Any) -> Trace:
     Totals are derived and not trusted: they are counted again from the steps.
     """
     try:
-        file = _File.model_validate(data)
+        file = TraceFile.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = _path(first["loc"]) or "file"
         raise ValueError(f"trace: {where}: {first['msg'].lower()}") from None
     canvas = len(file.prompt_ids) + len(file.tokens)
+    count = len(file.steps)
+    _check(count <= len(file.tokens), "trace: steps", f"{count} steps for {len(file.tokens)} tokens")
+    _check(count * canvas <= MAX_CELLS, "trace: steps", f"{count} x {canvas} positions; at most {MAX_CELLS}")
     seen: set[int] = set()
     steps = []
     for index, step in enumerate(file.steps):
@@ -172,7 +114,7 @@ def _step_to_json(step: Step) -> dict[str, Any]:
     return data
 
 
-def _step_from_json(step: _Step, where: str, canvas: int, num_layers: int) -> Step:
+def _step_from_json(step: FileStep, where: str, canvas: int, num_layers: int) -> Step:
     for name in ("tokens", "confidence", "entropy"):
         got, want = len(getattr(step, name)), len(step.committed)
         _check(got == want, f"{where}.{name}", f"{got} values for {want} committed positions")

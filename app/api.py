@@ -8,7 +8,7 @@ from app.cards import cards
 from app.catalog import CATALOG
 from app.forms import policy_spec
 from app.job import MAX_LANES, Job
-from app.links import forms_of
+from app.links import lane_form
 from app.models import EMBEDDED_REF
 from app.perform import perform
 from app.runs import RunRecord
@@ -82,11 +82,8 @@ def _performed(
     try:
         if not 1 <= len(policies) <= MAX_LANES:
             raise ValueError(f"policies are {len(policies)}; allowed: 1 to {MAX_LANES}")
-        query = {key: str(value) for key, value in (generation or {}).items()}
-        known = forms_of(
-            {**query, "policy": policies[0], "with": "|".join(policies[1:]), "observe": "off"}, ""
-        )
-        job = Job.read(prompt, known.settings, known.lanes, known.generation, known.observe, model)
+        first, *others = [lane_form(policy) for policy in policies]
+        job = Job.read(prompt, first, others, generation or {}, "not at all", model)
         workshop.shelf.check(model)
         record = workshop.runs.new(job)
         for _ in perform(workshop, record, workshop.turns.join(visitor_of(request))):

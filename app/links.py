@@ -50,7 +50,7 @@ def forms_of(query: Mapping[str, str], prompt: str) -> FormValues:
 
     Unknown keys are left to others. Raises ValueError in one sentence for a value that is none.
     """
-    lanes = [_lane(text) for text in (query.get("policy", "entropy"), *_others(query))]
+    lanes = [lane_form(text) for text in (query.get("policy", "entropy"), *_others(query))]
     names = {field.name for field in fields(GenerationConfig)}
     chosen = {key: value for key, value in query.items() if key in names}
     observe = {short: long for long, short in OBSERVE.items()}
@@ -81,7 +81,7 @@ def _others(query: Mapping[str, str]) -> list[str]:
     return [text for text in query.get("with", "").split(BETWEEN_LANES) if text]
 
 
-def _lane(text: str) -> dict[str, Any]:
+def lane_form(text: str) -> dict[str, Any]:
     """A policy form's value from `name:key=value,key=value`."""
     setting = Setting.parse(text)
     if setting.generation:

@@ -63,9 +63,8 @@ def estimate(ref: str, dtype: str = "auto") -> Estimate:
     if kind not in FAMILIES:
         raise ValueError(f"model {ref} is of type {kind!r}; supported: {', '.join(FAMILIES)}")
     try:
-        # The size does not depend on which token is the mask.
-        spec = FAMILIES[kind].translate(config, int(config.get("mask_token_id") or 0))
-    except (ValueError, TypeError, KeyError) as error:
+        spec = FAMILIES[kind].translate(config, _some_mask(config))
+    except (ValueError, TypeError, KeyError, ZeroDivisionError) as error:
         raise ValueError(f"model {ref}: {error}") from error
     return weigh(spec, dtype)
 
@@ -129,6 +128,14 @@ def _config(ref: str) -> dict[str, Any]:
     return content
 
 
+def _some_mask(config: dict[str, Any]) -> int:
+    """The config's mask id, or any that it leaves free: a model's size does not depend on it."""
+    ends = config.get("eos_token_id")
+    taken = ends if isinstance(ends, list) else [ends]
+    named = config.get("mask_token_id")
+    return int(named) if named is not None else min(set(range(len(taken) + 1)) - set(taken))
+
+
 def _from_hub(ref: str) -> Path:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -176,7 +183,7 @@ class ModelShelf:
         with self._lock:
             if not self.holds(ref, dtype):
                 if ref != EMBEDDED_REF:
-                    self.expect(ref, dtype)
+                    self._expect(ref, dtype)
                 for leaving in self._leaving(ref):
                     del self._held[leaving]
                 self._held[ref] = self._loader(ref, dtype=dtype)
@@ -185,6 +192,10 @@ class ModelShelf:
 
     def expect(self, ref: str, dtype: str = "auto") -> Estimate:
         """The estimate, counting as free what would leave. ValueError where the model won't fit."""
+        with self._lock:
+            return self._expect(ref, dtype)
+
+    def _expect(self, ref: str, dtype: str) -> Estimate:
         told = self._estimate(ref, dtype)
         leaving = (self._held[held] for held in self._leaving(ref))
         freed = sum(held.num_bytes for held in leaving if held.device.type == told.device)

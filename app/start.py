@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import gradio as gr
 import torch
 
+from analysis.executors import available_cores
 from app.catalog import CATALOG
 from app.models import ModelShelf
 from app.ui import build, launch_options
@@ -17,7 +18,7 @@ from core import load_model
 
 def spare_one_core() -> None:
     """Leave a core to the server: with torch on all of them, drawing lags behind by a second."""
-    torch.set_num_threads(max(1, (os.cpu_count() or 2) - 1))
+    torch.set_num_threads(max(1, min(available_cores() - 1, torch.get_num_threads())))
 
 
 def new_workshop(environment: Mapping[str, str] = os.environ) -> Workshop:

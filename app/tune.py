@@ -1,9 +1,10 @@
 """tune_in_turn: search tau and k for a visitor's prompts, one run at a time between those of others."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from core import GenerationConfig, LanguageModel
 MAX_PROMPTS, MAX_SETTINGS = 64, 48
 WAIT_SECONDS = 0.5
 TAU, K = "entropy_threshold", "recent"
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,12 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     The place in the line is given up after every run, so that a search never keeps others waiting for
     longer than one. Raises ValueError for prompts that the model can't take.
     """
-    model = workshop.model(job.model)
-    search = Search(job.settings, len(job.prompts), job.goal, model.spec.eos_token_ids)
     in_turn = InTurn(workshop, job, visitor)
+    search = Search(job.settings, len(job.prompts), job.goal, ())
     names = {setting.label: name_of(setting) for setting in job.settings}
     try:
+        ends = in_turn.take(lambda: workshop.model(job.model).spec.eos_token_ids)
+        search = Search(job.settings, len(job.prompts), job.goal, ends)
         for outcome in search.run(in_turn):
             done = f"{counted(len(search.outcomes), 'run')} measured, at most {search.result().full_grid}"
             yield f"running: {done}; now {names.get(outcome.setting, outcome.setting)}", search.result()
@@ -118,19 +121,28 @@ class InTurn:
         self._ticket.leave()
 
     def _measured(self, unit: Unit) -> Outcome:
-        job, ticket = self._job, self._ticket
+        job = self._job
+        arguments = (job.prompts, job.base, unit, self._warm)
+        [outcome] = self.take(lambda: list(self._workshop.lender.run(measured, job.model, *arguments)))
+        self._warm = True
+        return outcome
+
+    def take(self, work: Callable[[], Result]) -> Result:
+        """Do it when the turn comes: loading a model, too, would slow what another is timing.
+
+        Raises StoppedError where the visitor stopped before or meanwhile.
+        """
+        ticket = self._ticket
         ticket.return_to_line()
         try:
             while not ticket.wait(WAIT_SECONDS) and not ticket.is_stopped():
                 pass
             if ticket.is_stopped():
                 raise StoppedError
-            arguments = (job.prompts, job.base, unit, self._warm)
-            [outcome] = self._workshop.lender.run(measured, job.model, *arguments)
-            self._warm = True
+            result = work()
             if ticket.is_stopped():
                 raise StoppedError
-            return outcome
+            return result
         finally:
             ticket.rest()
 

@@ -126,6 +126,18 @@ def test_a_damaged_file_is_refused_by_field(trace: Trace, path: str, value: Any,
     assert "\n" not in str(caught.value)
 
 
+def test_a_small_file_does_not_become_gigabytes(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that is drawn of a trace is of size steps x canvas."""
+    data = json.loads(json.dumps(trace.to_json()))
+    idle = {**data["steps"][-1], "committed": [], "tokens": [], "confidence": [], "entropy": []}
+    endless = {**data, "steps": data["steps"] + [idle] * 1500}
+    with pytest.raises(ValueError, match=r"steps: 1504 steps for 4 tokens"):
+        Trace.from_json(endless)
+    monkeypatch.setattr("analysis.trace_file.MAX_CELLS", 1000)
+    with pytest.raises(ValueError, match="at most 1000"):
+        Trace.from_json({**data, "prompt_ids": [1] * 1000})
+
+
 def test_frames_have_a_row_a_step_and_a_row_a_token(trace: Trace) -> None:
     assert trace.to_frame()["num_committed"].tolist() == [1, 1, 1, 1]
     tokens = trace.tokens_frame()

@@ -57,6 +57,10 @@ def test_program_can_list_run_and_compare(address: str) -> None:
     assert len(both["lanes"]) == 2
     with pytest.raises(AssertionError, match="policy is 'magic'"):
         call(address, "run", "one two", "magic", SHORT, "embedded")
+    with pytest.raises(AssertionError, match="generation has no setting 'gen_len'"):
+        call(address, "run", "one two", "none", {"gen_len": 64}, "embedded")
+    with pytest.raises(AssertionError, match="policy is ''"):
+        call(address, "compare", "one two", ["none", "", "dual"], SHORT, "embedded")
     with urllib.request.urlopen(f"{address}/gradio_api/info", timeout=60) as answer:
         named = json.load(answer)["named_endpoints"]
     assert set(named) == set(ENDPOINTS)

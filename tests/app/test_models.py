@@ -1,5 +1,7 @@
 """Models: sizes are told before a weight is read, what will not fit is refused, few are held."""
 
+import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +39,24 @@ def test_estimate_needs_no_weights(checkpoint: object, tmp_path: Path) -> None:
     for weights in folder.glob("*.safetensors"):
         weights.unlink()
     assert estimate(str(folder)).spec.num_layers == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"eos_token_id": 0, "pad_token_id": 0}, None), ({"n_heads": 0}, "zero")]
+)
+def test_estimate_reads_what_loading_reads(
+    checkpoint: object, changes: dict[str, int], said: str | None
+) -> None:
+    """The mask may be the tokenizer's to name, and a damaged config is one sentence."""
+    folder = checkpoint("llada")  # type: ignore[operator]
+    config = json.loads((folder / "config.json").read_text()) | changes
+    config.pop("mask_token_id", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    if said is None:
+        assert estimate(str(folder)).spec.num_layers == 3
+    else:
+        with pytest.raises(ValueError, match=said):
+            estimate(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -195,3 +215,22 @@ def test_catalog_says_what_each_offered_model_takes(monkeypatch: pytest.MonkeyPa
     assert "does not fit" in rows["GSAI-ML/LLaDA-1.5"]
     assert "does not fit" not in rows["dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1"]
     assert catalog_estimates("float32")["embedded"].weights == 2 * told["embedded"].weights
+
+
+def test_asking_for_room_while_models_come_and_go(worded: LanguageModel) -> None:
+    shelf = ModelShelf(loader=lambda ref, dtype: worded, estimator=lambda ref, dtype: taking(1, 1000))
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        for turn in range(3000):
+            try:
+                shelf.expect(f"model {turn}")
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for turn in range(3000):
+        shelf.get(f"other {turn % 5}")
+    asking.join()
+    assert not failures

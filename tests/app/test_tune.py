@@ -74,6 +74,19 @@ def test_stop_ends_the_search_and_keeps_what_was_measured(workshop: Workshop) ->
     blocked.leave()
 
 
+def test_nothing_is_loaded_before_the_turn_comes(workshop: Workshop) -> None:
+    """A load would slow what another visitor is timing, and might take away their model."""
+    asked: list[str] = []
+    workshop.model = lambda ref: asked.append(ref)  # type: ignore[method-assign]
+    holder = workshop.turns.join("other")
+    threading.Timer(0.2, lambda: workshop.turns.stop("me")).start()
+    [(text, result)] = tune_in_turn(workshop, tune_job(), "me")
+    holder.leave()
+    assert text.startswith("stopped: 0 runs ")
+    assert result.measured == 0
+    assert not asked
+
+
 def test_stop_between_two_runs_counts_and_closing_leaves_the_line(workshop: Workshop) -> None:
     """Between runs the search stands in no line, which is when the page draws what it has found."""
     search = tune_in_turn(workshop, tune_job(), "me")
