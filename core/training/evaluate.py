@@ -36,10 +36,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Score:
-    """Share of correct answers with a 95 % Wilson interval; tokens a step over all steps."""
+    """Share of correct answers, with a 95 % Wilson interval; tokens a step over all steps.
+
+    contents: how many of the `n` problems differ in more than their wording. The interval is one of so
+    many trials: the same content in other words is hardly a trial of its own.
+    """
 
     correct: int
     n: int
+    contents: int
     tokens_per_step: float
 
     @property
@@ -48,16 +53,17 @@ class Score:
 
     @property
     def interval(self) -> tuple[float, float]:
-        return wilson(self.correct, self.n)
+        return wilson(self.share * self.contents, self.contents)
 
     def __str__(self) -> str:
         low, high = self.interval
         return (
-            f"{self.share:.1%} ({low:.1%} to {high:.1%}), n={self.n}, {self.tokens_per_step:.2f} tokens/step"
+            f"{self.share:.1%} ({low:.1%} to {high:.1%}), n={self.n} of {self.contents} contents, "
+            f"{self.tokens_per_step:.2f} tokens/step"
         )
 
 
-def wilson(correct: int, n: int, z: float = 1.96) -> tuple[float, float]:
+def wilson(correct: float, n: int, z: float = 1.96) -> tuple[float, float]:
     """Wilson's score interval of a proportion."""
     if n < 1:
         raise ValueError(f"n is {n}; it must be at least 1")
@@ -96,7 +102,12 @@ def outcome(problem: Problem, generation: Generation, eos: tuple[int, ...]) -> O
 
 def score(outcomes: list[Outcome]) -> Score:
     tokens = sum(o.generated_tokens for o in outcomes)
-    return Score(sum(o.correct for o in outcomes), len(outcomes), tokens / sum(o.steps for o in outcomes))
+    return Score(
+        correct=sum(o.correct for o in outcomes),
+        n=len(outcomes),
+        contents=len({(o.problem.family, o.problem.signature) for o in outcomes}),
+        tokens_per_step=tokens / sum(o.steps for o in outcomes),
+    )
 
 
 def by_length(outcomes: list[Outcome]) -> Iterator[tuple[str, Score]]:
@@ -117,6 +128,12 @@ def table(
     """
     asked = {family: held_out(family, n, seed, shots) for family in families}
     rules = {rule: replace(config, gen_length=gen_length) for rule, config in RULES.items()}
+    facts = model.facts()
+    yield (
+        f"model {facts['ref']}, {facts['dtype']} on {facts['device']}, no cache, greedy, "
+        f"gen_length {gen_length}, blocks of {ONE_TOKEN.block_length}, stop at EOS, {shots} worked examples, seed {seed}"
+    )
+    yield ""
     yield "| family | rule | prompt tokens | accuracy, 95 % interval, n, speed | seconds |"
     yield "|---|---|---|---|---|"
     for family, problems in asked.items():

@@ -1,5 +1,6 @@
 """Where problems come from and how an answer is graded: what the page and the evaluation use."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -110,4 +111,5 @@ def grade(problem: Problem, text: str) -> bool:
         outputs = run_function(text[start:].strip(), problem.function, inputs)
     except (RefusedSourceError, RuntimeError):
         return False
-    return outputs == [wanted for _, wanted in problem.tests]
+    # As text, where True is not 1.
+    return json.dumps(outputs) == json.dumps([wanted for _, wanted in problem.tests])

@@ -10,6 +10,8 @@ METHODS = frozenset({"append"})
 MAX_SOURCE_CHARS = 2000
 CPU_SECONDS = 2
 MEMORY_BYTES = 512 * 2**20
+# What comes back is read by a process without limits.
+MAX_OUTPUT_CHARS = 64 * 1024
 ALLOWED_NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.For,
     ast.If, ast.Expr, ast.Continue, ast.Break, ast.Pass, ast.Call, ast.keyword, ast.Name, ast.Load,
@@ -31,7 +33,10 @@ known = {"sum": sum, "len": len, "max": max, "min": min, "sorted": sorted, "abs"
          "list": list, "range": range, "reversed": reversed}
 scope = {"__builtins__": {}, **known}
 exec(compile(job["source"], "answer", "exec"), scope)
-sys.stdout.write(json.dumps([scope[job["function"]](given) for given in job["inputs"]]))
+said = json.dumps([scope[job["function"]](given) for given in job["inputs"]])
+if len(said) > job["characters"]:
+    raise ValueError("the function returned too much")
+sys.stdout.write(said)
 """
 
 
@@ -74,7 +79,7 @@ def run_function(source: str, function: str, inputs: list[object]) -> list[objec
     """Outputs of `function` on each input, or RefusedSourceError / RuntimeError with the reason.
 
     The subprocess is isolated from the environment and site packages, has no builtins but a few pure
-    ones, 2 CPU seconds, 512 MiB, and may open no file and start no process.
+    ones, 2 CPU seconds, 512 MiB, 64 KiB of output, and may open no file and start no process.
     """
     check_source(source, function)
     job = {
@@ -83,6 +88,7 @@ def run_function(source: str, function: str, inputs: list[object]) -> list[objec
         "inputs": inputs,
         "seconds": CPU_SECONDS,
         "bytes": MEMORY_BYTES,
+        "characters": MAX_OUTPUT_CHARS,
     }
     try:
         done = subprocess.run(

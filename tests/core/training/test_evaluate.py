@@ -1,11 +1,13 @@
 """Evaluation: intervals, and scores that count what the engine really wrote."""
 
+from dataclasses import replace
+
 import pytest
 
 from core import load_model
 from core.training.__main__ import main
-from core.training.evaluate import RULES, answer, by_length, score, wilson
-from core.training.problems import read_problems
+from core.training.evaluate import RULES, Outcome, answer, by_length, score, wilson
+from core.training.problems import Problem, read_problems
 from tests.core.test_embedded import PROBLEMS
 
 
@@ -23,9 +25,19 @@ def test_scores_of_the_embedded_model() -> None:
     outcomes = answer(model, problems, RULES["threshold 0.9"])
     total = score(outcomes)
     assert total.n == 6
+    assert 1 <= total.contents <= 6
     assert total.correct >= 3
     assert total.tokens_per_step > 1.5
     assert sum(some.n for _, some in by_length(outcomes)) == 6
+
+
+def test_other_words_are_no_further_trial() -> None:
+    problem = Problem("math", "p", "r", answer="1", signature="same")
+    outcomes = [Outcome(replace(problem, prompt=word), True, 3, 4, 4, "") for word in ("a", "b", "c")]
+    outcomes.append(Outcome(replace(problem, signature="other"), False, 3, 4, 4, ""))
+    total = score(outcomes)
+    assert (total.n, total.contents, total.share) == (4, 2, 0.75)
+    assert total.interval == pytest.approx(wilson(1.5, 2))
 
 
 @pytest.mark.parametrize(("option", "value"), [("--n", "0"), ("--shots", "-1"), ("--gen-length", "40")])

@@ -64,6 +64,12 @@ def test_answer_after_the_mark_must_match_exactly(text, right):
     assert grade(Problem("math", "p", "r", answer="12"), text) is right
 
 
+def test_true_is_not_one():
+    problem = Problem("code", "p", "r", function="f", tests=(([3], 1),))
+    assert grade(problem, "def f(xs):\n    return len(xs)")
+    assert not grade(problem, "def f(xs):\n    return len(xs) == 1")
+
+
 def test_wrong_function_is_wrong():
     problem = held_out("code", 1)[0]
     assert not grade(problem, f"def {problem.function}(xs):\n    return 12345")

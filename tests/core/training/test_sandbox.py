@@ -49,8 +49,9 @@ def test_everything_else_is_refused_before_it_runs(source):
         ("return len([0] * 1000000000)",),
         ("return missing",),
         ("return xs[5]",),
+        ("return [7] * 1000000",),
     ],
-    ids=["endless", "memory", "name", "index"],
+    ids=["endless", "memory", "name", "index", "output"],
 )
 def test_limits_and_errors_end_as_runtime_errors(lines):
     with pytest.raises(RuntimeError):
