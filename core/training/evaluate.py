@@ -131,7 +131,8 @@ def table(
     facts = model.facts()
     yield (
         f"model {facts['ref']}, {facts['dtype']} on {facts['device']}, no cache, greedy, "
-        f"gen_length {gen_length}, blocks of {ONE_TOKEN.block_length}, stop at EOS, {shots} worked examples, seed {seed}"
+        f"gen_length {gen_length}, blocks of {ONE_TOKEN.block_length}, stop at EOS, {shots} worked examples, "
+        f"seed {seed}"
     )
     yield ""
     yield "| family | rule | prompt tokens | accuracy, 95 % interval, n, speed | seconds |"
