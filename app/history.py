@@ -9,15 +9,16 @@ from app.job import MAX_LANES
 from app.runs import RunRecord, RunStore
 
 SHOWN_PROMPT = 64
+LETTERS = "ABCD"
 
 
 def history(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """The history panel's value: one entry a lane, the latest run first."""
+    """The history panel's value: one entry a lane, the latest run first, no two of one label."""
     return [
         {
             "run": record.run_id,
             "lane": index,
-            "label": lane.label,
+            "label": f"{_name(record, index)} · {lane.label}",
             "prompt": _short(record.job.prompt) or "prompt given as token ids",
             "summary": _summary(lane.trace.totals),
         }
@@ -51,6 +52,12 @@ def picked(store: RunStore, visitor: str, picks: Any) -> RunRecord:
     if len({record.job.prompt for record in records}) == 1:
         shown.observation = first.observation
     return shown
+
+
+def _name(record: RunRecord, index: int) -> str:
+    """A lane of a run by the run's number, which its files are named by, and its letter beside others."""
+    letter = f" {LETTERS[index]}" if len(record.lanes) > 1 else ""
+    return record.run_id.replace("-", " ") + letter
 
 
 def _short(text: str) -> str:

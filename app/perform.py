@@ -47,6 +47,8 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
             yield from _observation(workshop, record, ticket)
     finally:
         record.going = False
+        for lane in record.lanes:
+            lane.state = "stopped" if lane.state == "running" else lane.state
         ticket.leave()
     # Drawing the whole run takes a while; whoever is next need not wait for it.
     yield _end(record, ticket)

@@ -22,6 +22,7 @@ DRIFT = (
     "1 − cosine between a position's value vectors (V) of two consecutive forward passes, averaged over the "
     "layers; 0 is no move at all.",
 )
+STEP = ("step", "Counted from 1 here and in every figure; the files of a run count theirs from 0.")
 FULL = (
     "full, partial",
     "A full step recomputes every position of prompt and generation, a partial one only what its policy "
@@ -38,13 +39,14 @@ TIMELINE = Reading(
     "Recompute timeline",
     "One bar a step, as tall as the rows it recomputed, over the largest entropy among the tokens it "
     "committed: above τ, EntropyCache makes the next step a full one.",
-    (ROWS, FULL, ENTROPY, TAU, ("dotted line", "A new block begins.")),
+    (STEP, ROWS, FULL, ENTROPY, TAU, ("dotted line", "A new block begins.")),
 )
 SCATTER = Reading(
     "Entropy against drift",
     "One point a step: how uncertain its commits were, against how far the vectors a cache would keep moved "
     "right after; points that rise to the right speak for entropy as an alarm.",
     (
+        STEP,
         ENTROPY,
         DRIFT,
         (
@@ -54,8 +56,13 @@ SCATTER = Reading(
         ),
         (
             "Spearman",
-            "Correlation of ranks, from −1 to +1, with its 95 % interval and n, the number of steps. It "
-            "says that two things go together, not that one causes the other.",
+            "Correlation of ranks, from −1 to +1, and n, the number of steps. It says that two things go "
+            "together, not that one causes the other.",
+        ),
+        (
+            "in brackets",
+            "95 % interval for the steps of this run, by bootstrap; other prompts may differ by more. As "
+            "successive steps resemble each other, blocks of them are drawn, not single steps.",
         ),
         (
             "given the number committed",
@@ -71,7 +78,11 @@ VOLATILITY = Reading(
     (
         DRIFT,
         ("steps since unmasking", "Age of the token; 0 is the jump from a mask's vectors to the token's."),
-        ("interval", "95 % bootstrap interval of the mean over tokens."),
+        (
+            "interval",
+            "95 % interval of the mean for the tokens of this run, by bootstrap of blocks of tokens "
+            "committed one after another; other prompts may differ by more.",
+        ),
         ("plateau", "The age from which on the curve stays within the noise of the older half of all ages."),
         ("k", "Marked at the age that the k newest tokens reach at this pass's tokens a step."),
     ),
@@ -81,6 +92,7 @@ MAP = Reading(
     "Every position of prompt and generation at every step: follow a row to see when its keys and values "
     "were computed anew, and a column to see what one step did; dots are commits.",
     (
+        STEP,
         (
             "recomputed",
             "Orange in a full step; in a partial one blue, the stronger the more layers computed the "
@@ -108,7 +120,12 @@ TOKENS = Reading(
     "Drift of each token",
     "How far each token's value vectors moved at each step: a row that stays bright is a token whose cache "
     "would keep going stale, a bright column a step that moved everything.",
-    (DRIFT, ("dot", "The step that committed the token."), ("no colour", "Not observed, or no move at all.")),
+    (
+        STEP,
+        DRIFT,
+        ("dot", "The step that committed the token."),
+        ("no colour", "Not observed, or no move at all."),
+    ),
 )
 SIGNALS = Reading(
     "Which signal finds the drift?",
@@ -118,7 +135,15 @@ SIGNALS = Reading(
         DRIFT,
         ("found", "Share of the steps that drift most at which the signal lies above its threshold."),
         ("false alarms", "Share of all other steps at which it does so, too."),
-        ("in brackets", "Area under the curve: 1 finds every one without a false alarm, 0.5 is chance."),
+        ("area", "Of what lies under the curve: 1 finds every one without a false alarm, 0.5 is chance."),
+        (
+            "in brackets",
+            "95 % interval of the area for the steps of this run, by bootstrap of blocks of them.",
+        ),
+        (
+            "within noise",
+            "The 95 % interval of the difference of two areas in the same draws holds 0 or lies below it.",
+        ),
         ("largest doubt", "1 − confidence of the least certain token committed."),
         TAU,
     ),
@@ -128,6 +153,7 @@ STALENESS = Reading(
     "How far the cache that a policy really had lies from a full pass over the same canvas, step by step; "
     "below, how many choices that would have changed.",
     (
+        STEP,
         (
             "cosine distance",
             "1 − cosine between cached and freshly computed vectors: of K and V as the mean over layers and "
@@ -140,7 +166,7 @@ WHATIF = Reading(
     "What another τ and k would have done",
     "A projection, not a run: which of the recorded steps would have been full by their recorded entropies; "
     "another cache would have changed tokens and entropies too, so run it to know.",
-    (ROWS, FULL, ENTROPY, TAU, K),
+    (STEP, ROWS, FULL, ENTROPY, TAU, K),
 )
 TUNE_MAP = Reading(
     "τ × k",

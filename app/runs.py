@@ -124,6 +124,10 @@ class RunStore:
         with self._lock:
             return self._by_visitor.get(visitor, OrderedDict()).get(run_id)
 
+    def on_show(self, visitor: str, order: int) -> RunRecord | None:
+        """The record of that order, as a page names the run that it shows."""
+        return next((record for record in self.of(visitor) if record.order == order), None)
+
     def of(self, visitor: str) -> list[RunRecord]:
         """A visitor's runs, the latest first."""
         with self._lock:

@@ -6,8 +6,8 @@ import threading
 class Ticket:
     """A place in the line. The holder works while `place` is 0 and leaves when done, whatever happens."""
 
-    def __init__(self, turns: "Turns", visitor: str) -> None:
-        self.visitor = visitor
+    def __init__(self, turns: "Turns", visitor: str, errand: str) -> None:
+        self.visitor, self.errand = visitor, errand
         self._turns = turns
         self._stopped = threading.Event()
 
@@ -49,12 +49,13 @@ class Turns:
         self._line: list[Ticket] = []
         self._resting: list[Ticket] = []
 
-    def join(self, visitor: str) -> Ticket:
+    def join(self, visitor: str, errand: str = "") -> Ticket:
         """A new ticket at the end of the line, but ahead of what others want more often.
 
         A visitor's second run stands behind everybody's first, their third behind everybody's second.
+        errand: what it is for, so that it can be stopped apart from the visitor's others.
         """
-        ticket = Ticket(self, visitor)
+        ticket = Ticket(self, visitor, errand)
         self.enter(ticket)
         return ticket
 
@@ -72,10 +73,11 @@ class Turns:
         visitor = self._line[index].visitor
         return sum(ticket.visitor == visitor for ticket in self._line[:index])
 
-    def stop(self, visitor: str) -> int:
-        """Ask everything of a visitor to stop; the number of tickets that were asked."""
+    def stop(self, visitor: str, errand: str | None = None) -> int:
+        """Ask a visitor's tickets of one errand to stop, or all of them; the number that were asked."""
         with self._changed:
             theirs = [ticket for ticket in self._line + self._resting if ticket.visitor == visitor]
+        theirs = [ticket for ticket in theirs if errand in (None, ticket.errand)]
         for ticket in theirs:
             ticket.stop()
         return len(theirs)

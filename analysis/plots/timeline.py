@@ -35,7 +35,7 @@ def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
         "marker": {"size": 5},
         "hovertemplate": "step %{x}: %{y:.3f} nats",
     }
-    threshold, notes = timeline.threshold, []
+    threshold = timeline.threshold
     lines = [
         {"type": "line", "x0": start + 0.5, "x1": start + 0.5, "xref": f"x{axis}", "y0": 0, "y1": 1}
         | {"yref": f"y{axis} domain", "line": {"color": colours.faint, "dash": "dot"}}
@@ -46,10 +46,8 @@ def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
         lines.append(
             {"type": "line", "x0": 0, "x1": 1, "xref": "x2 domain", "y0": threshold, "y1": threshold}
             | {"yref": "y2", "line": {"color": colours.warning, "dash": "dash"}}
-        )
-        notes.append(
-            {"text": f"τ = {threshold:g}", "showarrow": False, "xref": "x2 domain", "x": 1}
-            | {"xanchor": "right", "yref": "y2", "y": threshold, "yanchor": "bottom"}
+            # Named in the legend: a note at the line would stand in the way of the steps at either end.
+            | {"name": f"τ = {threshold:g}", "showlegend": True}
         )
     # Built at one go, not piece by piece: a run draws this anew while it decodes, and each piece that is
     # added to a figure costs as much as all of them together.
@@ -59,7 +57,6 @@ def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
         "yaxis": {"anchor": "x", "domain": [UPPER_FROM, 1]},
         "yaxis2": {"anchor": "x2", "domain": [0, LOWER_TO], "title": {"text": "nats"}, "rangemode": "tozero"},
         "shapes": lines,
-        "annotations": notes,
         "barmode": "overlay",
         "bargap": 0.15,
     }

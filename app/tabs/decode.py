@@ -26,6 +26,8 @@ from app.turns import Ticket
 from app.visitors import visitor_of
 from app.workshop import Workshop
 
+# What this tab stops: a search of the same visitor goes on.
+ERRAND = "decode"
 # Everybody waits in our own line, which tells their place and lets them leave it.
 OWN_LINE: dict[str, Any] = {"concurrency_limit": None, **UNSEEN}
 Measure = Callable[[Workshop, RunRecord, Ticket], Iterator[Moment]]
@@ -50,7 +52,8 @@ class DecodeTab:
                 timeline = timeline_panel(example.record, example=True)
                 self.timeline = panel("plot", timeline, elem_id="timeline")
                 self.explain = Explanations(example.record)
-        self.run_id = gr.State("")
+        # Its change is what has the figures of a run drawn, wherever the run comes from.
+        self.shown = gr.State(0)
         self.parts = Parts(
             status=self.controls.status,
             grid=self.grid,
@@ -58,8 +61,7 @@ class DecodeTab:
             timeline=self.timeline,
             scatter=self.explain.scatter,
             volatility=self.explain.volatility,
-            run_id=self.run_id,
-            afterwards=self.explain.afterwards(),
+            shown=self.shown,
         )
         self._wire(page)
 
@@ -68,31 +70,32 @@ class DecodeTab:
         forms = [controls.prompt, controls.settings, controls.lanes, controls.generation]
         inputs = [*forms, explain.observe, self.model]
         self.keep.wire(page, controls, self.parts, inputs)
-        outputs = [*self.parts.all(), self.keep.history]
+        outputs = self.parts.all()
         # The page itself holds back a press that comes while a run goes on, and says so.
         pressed = {**OWN_LINE, "trigger_mode": "multiple"}
         controls.run.click(self._run, inputs, outputs, **pressed)
         controls.stop.click(self._stop, None, None, **AT_ONCE)
+        self.shown.change(self._draw, self.shown, [*explain.afterwards(), self.keep.history], **AT_ONCE)
         speeds = partial(self._measure, measure_speeds, {self.cards: cards_value})
-        self.cards.click(_generator(speeds), self.run_id, [controls.status, self.cards], **OWN_LINE)
+        self.cards.click(_generator(speeds), self.shown, [controls.status, self.cards], **OWN_LINE)
         stale = partial(self._measure, measure_staleness, {explain.staleness: staleness_panel})
         explain.staleness.click(
-            _generator(stale), self.run_id, [controls.status, explain.staleness], **OWN_LINE
+            _generator(stale), self.shown, [controls.status, explain.staleness], **OWN_LINE
         )
         watched = explain.watched()
         for figure in watched:
-            figure.click(self._drift, [self.run_id, explain.observe], [controls.status, *watched], **OWN_LINE)
+            figure.click(self._drift, [self.shown, explain.observe], [controls.status, *watched], **OWN_LINE)
         projected = [explain.tau, explain.k]
         latest = {"trigger_mode": "always_last", **AT_ONCE}
         for slider in projected:
-            slider.input(self._project, [self.run_id, *projected], explain.whatif, **latest)
+            slider.input(self._project, [self.shown, *projected], explain.whatif, **latest)
         chosen = explain.run_projected.click(
             _projected_policy, projected, [controls.policy, controls.settings], **AT_ONCE
         )
         chosen.then(self._run, inputs, outputs, **pressed)
 
     def _stop(self, request: gr.Request) -> None:
-        self.workshop.turns.stop(visitor_of(request))
+        self.workshop.turns.stop(visitor_of(request), ERRAND)
 
     def _run(
         self,
@@ -112,44 +115,56 @@ class DecodeTab:
         visitor = visitor_of(request)
         record = self.workshop.runs.new(job)
         screen = Screen(record, self.workshop.texts_of, self.parts)
-        ticket = self.workshop.turns.join(visitor)
+        ticket = self.workshop.turns.join(visitor, ERRAND)
         try:
             for moment in perform(self.workshop, record, ticket):
-                updates = screen.updates(moment)
-                if moment.last and record.traces:
-                    self.workshop.runs.keep(visitor, record)
-                    updates[self.keep.history] = self.keep.listed(visitor)
+                updates = self._shown(visitor, screen, moment)
                 if updates:
                     yield updates
-        except ValueError as error:
-            yield {self.parts.status: status(f"error: {one_prompt(error)}")}
+        except Exception as error:
+            yield self._shown(visitor, screen, _failed(error))
+            if not isinstance(error, ValueError):
+                raise
+
+    def _shown(self, visitor: str, screen: Screen, moment: Moment) -> Updates:
+        """What a moment changes; a run is kept before the page can ask for it."""
+        if moment.last and screen.record.traces:
+            self.workshop.runs.keep(visitor, screen.record)
+        return screen.updates(moment)
+
+    def _draw(self, shown: int, request: gr.Request) -> Updates:
+        """What is drawn once a run is over. On an event of its own, so that the run's messages are small."""
+        visitor = visitor_of(request)
+        record = self.workshop.runs.on_show(visitor, shown)
+        drawn = {part: draw(record) for part, draw in self.explain.afterwards().items()} if record else {}
+        return {**drawn, self.keep.history: self.keep.listed(visitor)}
 
     def _measure(
         self,
         measure: Measure,
         parts: Mapping[Any, Callable[[RunRecord], Any]],
-        run_id: str,
+        shown: int,
         request: gr.Request,
     ) -> Iterator[Updates]:
         """Measure something more of a run that is kept, then draw the parts that show it."""
         visitor = visitor_of(request)
-        record = self.workshop.runs.find(visitor, run_id)
+        record = self.workshop.runs.on_show(visitor, shown)
         if record is None:
             yield {self.parts.status: status("error: there is no run of yours to measure; press Run first")}
             return
         try:
-            for moment in measure(self.workshop, record, self.workshop.turns.join(visitor)):
+            for moment in measure(self.workshop, record, self.workshop.turns.join(visitor, ERRAND)):
                 drawn = {part: draw(record) for part, draw in parts.items()} if moment.last else {}
                 yield {self.parts.status: status(moment.text), **drawn}
         except ValueError as error:
             yield {self.parts.status: status(f"error: {one_prompt(error)}")}
 
-    def _drift(self, run_id: str, observe: str, request: gr.Request) -> Iterator[Updates]:
+    def _drift(self, shown: int, observe: str, request: gr.Request) -> Iterator[Updates]:
         measure = partial(measure_drift, one_token=OBSERVE.get(observe) != "own")
-        yield from self._measure(measure, self.explain.watched(), run_id, request)
+        yield from self._measure(measure, self.explain.watched(), shown, request)
 
-    def _project(self, run_id: str, tau: float, k: float, request: gr.Request) -> str:
-        record = self.workshop.runs.find(visitor_of(request), run_id)
+    def _project(self, shown: int, tau: float, k: float, request: gr.Request) -> str:
+        record = self.workshop.runs.on_show(visitor_of(request), shown)
         if record is None:
             return whatif_panel(recorded_example().record, float(tau), int(k), example=True)
         return whatif_panel(record, float(tau), int(k))
@@ -157,11 +172,11 @@ class DecodeTab:
 
 def _generator(
     handler: Callable[..., Iterator[Updates]],
-) -> Callable[[str, gr.Request], Iterator[Updates]]:
+) -> Callable[[int, gr.Request], Iterator[Updates]]:
     """A generator function of it, which Gradio can tell from a plain one, unlike a partial."""
 
-    def handle(run_id: str, request: gr.Request) -> Iterator[Updates]:
-        yield from handler(run_id, request)
+    def handle(shown: int, request: gr.Request) -> Iterator[Updates]:
+        yield from handler(shown, request)
 
     return handle
 
@@ -169,6 +184,13 @@ def _generator(
 def _projected_policy(tau: float, k: float) -> tuple[str, str]:
     value = policy_value("entropy", entropy_threshold=entered(float(tau)), recent=entered(int(k)))
     return "entropy", json.dumps(value)
+
+
+def _failed(error: Exception) -> Moment:
+    """The end of a run that came to none: what was decoded until then is shown and kept."""
+    known = isinstance(error, ValueError)
+    text = one_prompt(error) if known else f"{type(error).__name__} in this run; the server's log tells more"
+    return Moment("error", f"error: {text}", grid=True, figures=True, observation=True, last=True)
 
 
 def one_prompt(error: Exception) -> str:

@@ -31,6 +31,8 @@ from app.workshop import Workshop
 FOLLOW = "() => document.querySelector('#bundle a, a#bundle, button#bundle')?.click()"
 # A browser of the server's is at work for some seconds: one at a time.
 ON_ITS_OWN: dict[str, Any] = {"concurrency_limit": 1, **UNSEEN}
+# Gradio tells the page that a state has changed only where the event has gone through its queue.
+IN_TURN: dict[str, Any] = {"concurrency_limit": None, **UNSEEN}
 COPY = """(link) => {
   navigator.clipboard?.writeText(link).catch(() => {});
   setTimeout(() => document.getElementById("link")?.scrollIntoView({ block: "nearest" }), 100);
@@ -59,12 +61,12 @@ class Keep:
     def wire(self, page: gr.Blocks, controls: Controls, parts: Parts, inputs: list[Any]) -> None:
         """Connect to the rest of the page. inputs: what Job.read takes, in its order."""
         self.parts = parts
-        bundled = self.download.click(self._bundle, parts.run_id, [parts.status, self.bundle], **AT_ONCE)
+        bundled = self.download.click(self._bundle, parts.shown, [parts.status, self.bundle], **AT_ONCE)
         bundled.success(None, None, None, js=FOLLOW)
-        drawn = self.draw.click(self._pictures, parts.run_id, [parts.status, self.bundle], **ON_ITS_OWN)
+        drawn = self.draw.click(self._pictures, parts.shown, [parts.status, self.bundle], **ON_ITS_OWN)
         drawn.success(None, None, None, js=FOLLOW)
-        self.upload.upload(self._open, self.upload, [*parts.all(), self.history], **AT_ONCE)
-        self.history.click(self._show, None, parts.all(), **AT_ONCE)
+        self.upload.upload(self._open, self.upload, parts.all(), **IN_TURN)
+        self.history.click(self._show, None, parts.all(), **IN_TURN)
         linked = self.copy.click(self._link, inputs, [parts.status, self.link], **AT_ONCE)
         linked.success(None, self.link, None, js=COPY)
         self.forms = {
@@ -81,8 +83,8 @@ class Keep:
         """The history panel's value."""
         return json.dumps(history(self.workshop.runs.of(visitor)))
 
-    def _bundle(self, run_id: str, request: gr.Request) -> Iterator[Updates]:
-        record = self.workshop.runs.find(visitor_of(request), run_id)
+    def _bundle(self, shown: int, request: gr.Request) -> Iterator[Updates]:
+        record = self.workshop.runs.on_show(visitor_of(request), shown)
         if record is None:
             text = "error: there is no run of yours to download; press Run first"
             yield {self.parts.status: status(text), self.bundle: None}
@@ -93,8 +95,8 @@ class Keep:
             path = write_bundle(record, frame, Path(folder))
             yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
 
-    def _pictures(self, run_id: str, request: gr.Request) -> Iterator[Updates]:
-        record = self.workshop.runs.find(visitor_of(request), run_id)
+    def _pictures(self, shown: int, request: gr.Request) -> Iterator[Updates]:
+        record = self.workshop.runs.on_show(visitor_of(request), shown)
         if record is None:
             text = "error: there is no run of yours to draw; press Run first"
             yield {self.parts.status: status(text), self.bundle: None}
@@ -122,7 +124,7 @@ class Keep:
         visitor = visitor_of(request)
         self.workshop.runs.keep(visitor, record)
         text = f"done: opened {counted(len(trace.steps), 'step')} of {record.lanes[0].label}"
-        return {**self._on_show(record, text), self.history: self.listed(visitor)}
+        return self._on_show(record, text)
 
     def _show(self, event: gr.EventData, request: gr.Request) -> Updates:
         visitor = visitor_of(request)

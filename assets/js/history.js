@@ -9,7 +9,7 @@
 
     function row(entry, refresh) {
       const key = `${entry.run}/${entry.lane}`;
-      const box = h("input", { type: "checkbox", "aria-label": `pick ${entry.label}, ${entry.run}` });
+      const box = h("input", { type: "checkbox", "aria-label": `pick ${entry.label}` });
       box.checked = ticked.some((pick) => pick.key === key);
       box.addEventListener("change", () => {
         ticked = ticked.filter((pick) => pick.key !== key);

@@ -1,6 +1,7 @@
 """Fixtures of the page's tests: a tiny workshop and a job for it."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,6 +26,25 @@ class WordTokenizer:
 
     def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
         return "".join(f" <b>{token}</b>" for token in tokens)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed_loops() -> Iterator[None]:
+    """Gradio makes event loops for the locks of every page that is built, runs none and closes none."""
+    made: list[asyncio.AbstractEventLoop] = []
+    new = asyncio.new_event_loop
+
+    def noted() -> asyncio.AbstractEventLoop:
+        made.append(new())
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "new_event_loop", noted)
+        yield
+    for loop in made:
+        # A browser's, which outlives the module, is closed by those who run it.
+        if not loop.is_running():
+            loop.close()
 
 
 @pytest.fixture

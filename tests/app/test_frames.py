@@ -1,16 +1,19 @@
 """Frames: deltas add up to the whole, orders grow, and a run's own words stay plain data."""
 
+import base64
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from analysis.comparison import agreement
 from app import readings
 from app.cards import cards
 from app.drift import measure_drift
-from app.explain import map_panel, whatif_panel
+from app.explain import map_panel, measure_staleness, staleness_panel, tokens_panel, whatif_panel
 from app.figures import scatter_panel, timeline_panel, volatility_panel
 from app.frames import FrameFeed
 from app.job import Job
@@ -155,6 +158,31 @@ def test_every_reading_is_one_sentence_and_defines_its_numbers(reading: Reading)
         assert meaning.endswith(".")
 
 
+def test_steps_count_from_one_wherever_they_are_shown_and_their_figures_say_so(
+    workshop: Workshop, job: Make
+) -> None:
+    """As in the player and at each token; only files count from 0, as a trace does."""
+    record = run(workshop, job("entropy", observe="one"))
+    list(measure_staleness(workshop, record, workshop.turns.join("me")))
+    panels = {draw: json.loads(draw(record)) for draw in (timeline_panel, scatter_panel, tokens_panel)}
+    panels |= {draw: json.loads(draw(record)) for draw in (map_panel, staleness_panel)}
+    panels[whatif_panel] = json.loads(whatif_panel(record, 1.0, 64))
+    for draw, value in panels.items():
+        assert list(readings.STEP) in value["terms"], draw.__name__
+        for part in value["variants"][0]["figure"]["data"]:
+            told = re.search(r"step %{(x|customdata\[0\])}", part.get("hovertemplate", ""))
+            if told and part["type"] != "heatmap":
+                steps = [row[0] for row in part["customdata"]] if told[1] != "x" else decoded(part["x"])
+                assert min(steps, default=1) >= 1, draw.__name__
+
+
+def decoded(values: Any) -> list[float]:
+    """Numbers as plotly writes them: a list, or bytes of a type."""
+    if isinstance(values, list):
+        return values
+    return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist()
+
+
 def test_one_of_a_thing_is_never_told_in_the_plural(workshop: Workshop, job: Make) -> None:
     all_at_once = GenerationConfig(gen_length=8, block_length=8, unmask="quota", steps=1)
     record = run(workshop, job("entropy", "none", observe="own", generation=all_at_once))
@@ -170,7 +198,7 @@ def test_slow_parts_are_not_starved_and_the_last_moment_brings_everything(
     workshop: Workshop, job: Make
 ) -> None:
     record = workshop.runs.new(job("none", observe="one"))
-    parts = Parts(*(f"part {index}" for index in range(7)), afterwards={"map": map_panel})
+    parts = Parts(*(f"part {index}" for index in range(7)))
     screen = Screen(record, workshop.texts_of, parts)
     updates = [screen.updates(m) for m in perform(workshop, record, workshop.turns.join("me"))]
     assert set(updates[-1]) == set(parts.all())

@@ -93,6 +93,29 @@ def test_kept_lanes_of_different_runs_can_stand_side_by_side(workshop: Workshop,
     assert shown.order > second.order
 
 
+def test_no_two_entries_of_the_history_have_one_label(workshop: Workshop, job: Make) -> None:
+    """However alike: the same job again, one policy twice in a run, runs shown side by side, files."""
+    first, second = (run(workshop, job("none", "none")) for _ in range(2))
+    picks = [{"run": record.run_id, "lane": 0} for record in (first, second)]
+    workshop.runs.keep("me", picked(workshop.runs, "me", picks))
+    for order in (workshop.runs.new_order(), workshop.runs.new_order()):
+        workshop.runs.keep("me", record_of(first.traces[0], f"opened-{order}", order))
+    labels = [entry["label"] for entry in history(workshop.runs.of("me"))]
+    assert len(labels) == 8
+    assert len(set(labels)) == len(labels)
+
+
+def test_run_shown_again_is_on_show_under_an_order_of_its_own(workshop: Workshop, job: Make) -> None:
+    """What the page asks for is the run that it shows, and showing one again draws its figures anew."""
+    first = run(workshop, job("none"))
+    again = picked(workshop.runs, "me", [{"run": first.run_id, "lane": 0}])
+    workshop.runs.keep("me", again)
+    assert workshop.runs.on_show("me", again.order) is again
+    assert again.order > first.order
+    assert workshop.runs.on_show("me", 0) is None
+    assert workshop.runs.on_show("other", again.order) is None
+
+
 @pytest.mark.parametrize("differs", ["prompt", "generation"])
 def test_runs_of_several_jobs_side_by_side_are_not_measured_as_one(
     workshop: Workshop, job: Make, differs: str

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from app.job import Job
-from app.pacing import Pace
+from app.pacing import GRID_HZ, Pace
 from app.perform import perform
 from app.screen import Parts, Screen
 from app.workshop import Workshop
@@ -33,6 +33,13 @@ def test_steps_slower_than_the_beat_are_all_shown() -> None:
     assert len(due) == 80
 
 
+@pytest.mark.parametrize("step", [0.001, 0.008, 0.025, 0.041, 0.06, 0.07, 0.083])
+def test_tokens_are_sent_at_least_twelve_times_a_second_where_there_are_as_many_steps(step: float) -> None:
+    now = [0.0]
+    due = times_due(Pace(GRID_HZ, clock=lambda: now[0]), now, 100, step)
+    assert len(due) >= 1200
+
+
 def test_missed_beats_are_not_made_up_for() -> None:
     now = [0.0]
     pace = Pace(12.0, clock=lambda: now[0])
@@ -52,7 +59,7 @@ def test_slow_drawing_before_the_first_beat_counts_too() -> None:
 
 def test_status_line_and_tokens_share_their_messages(workshop: Workshop, job: Callable[..., Job]) -> None:
     """One message a beat, not two; nothing of either is lost at the end."""
-    parts = Parts(*["status", "grid", "cards", "timeline", "scatter", "volatility", "run_id"])
+    parts = Parts(*["status", "grid", "cards", "timeline", "scatter", "volatility", "shown"])
     record = workshop.runs.new(job("none", "dual", observe="one"))
     screen = Screen(record, workshop.texts_of, parts)
     for moment in perform(workshop, record, workshop.turns.join("me")):

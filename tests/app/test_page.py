@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gradio as gr
 import pytest
 
 from app.examples import recorded_example
 from app.models import ModelShelf
 from app.panels import script_paths
 from app.problems import FILE, Problems
+from app.tabs.decode import ERRAND
 from app.ui import build, launch_options
 from app.workshop import Workshop
 from core.training.problems import read_problems
@@ -53,6 +55,15 @@ def test_templates_hold_nothing_that_is_filled_in(config: dict) -> None:
 def test_page_loads_scripts_of_this_machine_only() -> None:
     assert all(path.is_file() for path in script_paths())
     assert all(path.is_file() for path in launch_options()["css_paths"])
+
+
+def test_stop_of_a_run_leaves_what_the_visitor_has_going_in_other_tabs(workshop: Workshop) -> None:
+    page = build(workshop)
+    ids = {getattr(block, "elem_id", None): key for key, block in page.blocks.items()}
+    stop = next(fn for fn in page.fns.values() if (ids["stop"], "click") in fn.targets)
+    run, search = workshop.turns.join("me", ERRAND), workshop.turns.join("me")
+    stop.fn(gr.Request(session_hash="me"))
+    assert (run.is_stopped(), search.is_stopped()) == (True, False)
 
 
 def test_recorded_example_is_a_complete_real_trace() -> None:

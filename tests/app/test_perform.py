@@ -164,6 +164,30 @@ def test_prompt_over_the_context_is_refused_and_frees_the_turn(workshop: Worksho
     assert len(workshop.turns) == 0
 
 
+@pytest.mark.parametrize("error", [ValueError("no GPU for this"), RuntimeError("out of memory")])
+def test_run_that_fails_half_way_keeps_what_it_has_and_is_going_on_no_more(
+    workshop: Workshop, job: Make, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    record = workshop.runs.new(job("none", "dual"))
+    moments = perform(workshop, record, workshop.turns.join("me"))
+    while not next(moments).grid:
+        pass
+    monkeypatch.setattr("app.perform.observe", failing(error))
+    with pytest.raises(type(error)):
+        list(moments)
+    assert [lane.state for lane in record.lanes] == ["done", "stopped"]
+    assert len(record.traces[0].steps) > 0
+    assert not record.going
+    assert len(workshop.turns) == 0
+
+
+def failing(error: Exception) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
 def test_answers_to_held_out_problems_are_graded_and_others_are_not(workshop: Workshop, job: Make) -> None:
     record, _ = carry_out(workshop, job("none"))
     assert record.lanes[0].solved is None

@@ -43,6 +43,16 @@ def test_stop_concerns_one_visitor_only() -> None:
     assert (mine.is_stopped(), other.is_stopped()) == (True, False)
 
 
+def test_stop_of_one_errand_leaves_the_visitors_others_alone() -> None:
+    turns = Turns()
+    run, search, resting = (turns.join("a", errand) for errand in ("decode", "tune", "tune"))
+    resting.rest()
+    assert turns.stop("a", "decode") == 1
+    assert [ticket.is_stopped() for ticket in (run, search, resting)] == [True, False, False]
+    assert turns.stop("a", "tune") == 2
+    assert turns.stop("a") == 3
+
+
 def test_leaving_twice_does_no_harm_and_a_left_ticket_has_no_place() -> None:
     turns = Turns()
     ticket = turns.join("a")

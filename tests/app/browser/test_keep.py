@@ -127,6 +127,8 @@ def test_history_shows_two_runs_side_by_side(open_page: Open) -> None:
         "boxes => boxes.map((box) => getComputedStyle(box).appearance)"
     )
     assert set(looks) == {"auto"}
+    told = page.locator("#history .es-past b").all_inner_texts()
+    assert len(set(told)) == 2
     page.get_by_role("button", name="show 2 side by side").click()
     expect(page.locator("#grid .es-lane")).to_have_count(2)
     assert "agreement" in page.inner_text("#cards")
@@ -134,3 +136,12 @@ def test_history_shows_two_runs_side_by_side(open_page: Open) -> None:
     expect(page.locator("#grid .es-legend")).to_contain_text("differs from run A")
     assert "τ inf" in page.inner_text("#grid")
     assert "τ 0.1" in page.inner_text("#grid")
+    # Figures that no run's own message brings are drawn anew for what is shown again, too.
+    page.get_by_role("tab", name="Recompute map").click()
+    expect(page.locator("#map .es-choices").first.get_by_role("button")).to_have_count(2)
+    boxes = page.locator("#history input:checked")
+    boxes.first.uncheck()
+    page.get_by_role("button", name="show again").click()
+    expect(page.locator("#grid .es-lane")).to_have_count(1)
+    expect(page.locator("#map .es-choices").first).to_be_hidden()
+    assert page.locator("#map .es-behind").is_hidden()

@@ -1,16 +1,13 @@
 """What a browser does with a run: how soon a step is painted, how long a move of the scrubber takes."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.app.browser.conftest import (
-    FLAGS,
-    WIDTHS,
-    watch,
-)
+from tests.app.browser.conftest import FLAGS, WIDTHS, status, watch
 from tests.chrome import HOW_TO_GET_ONE, found_chrome
 
 TOKENS = 256
@@ -117,11 +114,13 @@ def processor_seconds(page: Page) -> float:
 
 
 def press_run(page: Page) -> None:
-    """Press Run and wait for the end, of the drawing too."""
+    """Press Run and wait for the end of the run; AssertionError where it does not come."""
+    deadline = time.monotonic() + 2 * RUN_SECONDS
     page.click("#run")
     # Not by waiting for a selector, which looks at the page in each of its frames.
     for state in ("running", "done"):
         while page.evaluate("document.querySelector('#grid').dataset.state") != state:
+            assert time.monotonic() < deadline, status(page)
             page.wait_for_timeout(250)
 
 
@@ -152,20 +151,26 @@ def on_the_way(log: dict[str, Any]) -> list[float]:
     return [frame["got"] - frame["sent"] for frame in log["frames"]]
 
 
-def updates_per_second(log: dict[str, Any]) -> float:
-    """Paints that showed more steps than the one before, a second, from the first frame to the last."""
-    first, last = log["frames"][0]["sent"], log["frames"][-1]["sent"]
-    shown, updates = 0, 0
+def updates(log: dict[str, Any]) -> list[float]:
+    """Times in ms of the paints that showed more steps of this run than the one before, to the last step.
+
+    Paints from before the run's first frame, of what was on show until then, are none of its.
+    """
+    first = log["frames"][0]["sent"]
+    shown, times = 0, []
     for paint in log["paints"]:
-        if paint["steps"] > shown and first <= paint["at"] <= last:
-            updates += 1
-        shown = max(shown, paint["steps"])
-    return 1000 * updates / (last - first)
+        if paint["at"] >= first and paint["steps"] > shown:
+            times.append(float(paint["at"]))
+            shown = paint["steps"]
+    return times
 
 
-def seconds(log: dict[str, Any]) -> float:
-    """From the first frame being sent to the last."""
-    return float(log["frames"][-1]["sent"] - log["frames"][0]["sent"]) / 1000
+def per_second(times: Sequence[float]) -> float:
+    """How many follow one another a second, from the first to the last of times in ms; 0 of fewer than two.
+
+    What comes after the last, as the drawing of figures, is no part of it.
+    """
+    return 1000 * (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
 
 def scrub(page: Page, moves: list[int]) -> list[float]:

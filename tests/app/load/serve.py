@@ -49,8 +49,8 @@ def watch(notes: Notes) -> None:
     join, leave = Turns.join, Turns.leave
     frame, forget = FrameFeed.frame, Workshop.leave
 
-    def noted_join(turns: Turns, visitor: str) -> Ticket:
-        ticket = join(turns, visitor)
+    def noted_join(turns: Turns, visitor: str, errand: str = "") -> Ticket:
+        ticket = join(turns, visitor, errand)
         notes.add("joined", visitor)
         return ticket
 

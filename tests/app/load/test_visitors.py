@@ -1,13 +1,17 @@
 """Twenty visitors over HTTP, as tabs speak it, on a tiny model: order, places, and what is left of them."""
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import gradio as gr
 import httpx
 import pytest
 
+from analysis.trace import Trace
+from app.observe import observe
 from app.ui import build, launch_options
 from app.workshop import Workshop
 from tests.app.conftest import GENERATION
@@ -64,6 +68,42 @@ def test_twenty_visitors_are_served_in_the_order_they_came_and_leave_nothing(
         while len(page.state_holder.session_data):
             await asyncio.sleep(0.05)
         assert len(workshop.runs) == len(workshop.turns) == 0
+
+    visit(page, use)
+
+
+@pytest.mark.parametrize("end", ["done", "stopped", "error"])
+def test_figures_are_drawn_once_after_every_run_however_it_ends(
+    page: gr.Blocks, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    seen_steps: list[int] = []
+
+    def interrupted(*args: Any) -> Iterator[Trace]:
+        for trace in observe(*args):
+            seen_steps.append(len(trace.steps))
+            yield trace
+            if len(trace.steps) == 2 and end == "stopped":
+                workshop.turns.stop(named[0], "decode")
+            if len(trace.steps) == 2 and end == "error":
+                raise ValueError("no GPU for this: the quota is used up")
+
+    named: list[str] = []
+    monkeypatch.setattr("app.perform.observe", interrupted)
+
+    async def use(client: httpx.AsyncClient, wiring: Wiring) -> None:
+        async with Visitor(client, wiring, **SHORT, unmask="quota") as visitor:
+            named.append(visitor.name)
+            seen = await visitor.press_run()
+            assert seen.end == end
+            assert len(seen.drawn) == 1
+            drawn = json.dumps(seen.drawn[0])
+            for title in ("Recompute map", "What another", f"{len(set(seen_steps))} steps"):
+                assert title in drawn
+            assert len(workshop.runs.of(visitor.name)) == 1
+            refused = Visitor(client, wiring, gen_length="none of these")
+            refused.name = visitor.name
+            seen = await refused.press_run()
+            assert (seen.end, seen.drawn) == ("error", [])
 
     visit(page, use)
 

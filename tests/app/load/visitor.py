@@ -16,11 +16,15 @@ MOST_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Wiring:
-    """Which of the page's functions Run is, what it takes by element id, and which outputs are whose."""
+    """Which of the page's functions Run is, what it takes by element id, and which outputs are whose.
+
+    drawings: the functions that draw more of the page once one of Run's states has changed, by that state.
+    """
 
     function: int
     inputs: tuple[tuple[str, Any], ...]
     outputs: tuple[str, ...]
+    drawings: dict[int, int]
 
     @classmethod
     def read(cls, config: dict[str, Any]) -> "Wiring":
@@ -30,12 +34,23 @@ class Wiring:
         run = next(key for key, name in names.items() if name == "run")
         chosen = next(d for d in config["dependencies"] if [run, "click"] in d["targets"])
         inputs = tuple((names[key], parts[key].get("value")) for key in chosen["inputs"])
-        return cls(chosen["id"], inputs, tuple(names[key] for key in chosen["outputs"]))
+        outputs = tuple(names[key] for key in chosen["outputs"])
+        changed = [(target, d["id"]) for d in config["dependencies"] for target in d["targets"]]
+        drawings = {key: function for (key, event), function in changed if event == "change"}
+        return cls(
+            chosen["id"],
+            inputs,
+            outputs,
+            {key: drawings[key] for key in drawings if key in chosen["outputs"]},
+        )
 
 
 @dataclass
 class Seen:
-    """One press of Run as a visitor saw it; times are seconds since the epoch, 0 where it did not come."""
+    """One press of Run as a visitor saw it; times are seconds since the epoch, 0 where it did not come.
+
+    drawn: what each drawing after the end has brought.
+    """
 
     visitor: str
     pressed: float
@@ -43,6 +58,7 @@ class Seen:
     ended: float = 0.0
     said: list[str] = field(default_factory=list)
     frames: int = 0
+    drawn: list[Any] = field(default_factory=list)
 
     @property
     def end(self) -> str:
@@ -76,19 +92,15 @@ class Visitor:
                 pass
 
     async def press_run(self, observe: str = "not at all", until: str | None = None) -> Seen:
-        """Press Run and watch to the end, or until the status line holds a text."""
+        """Press Run and watch to the end, or until the status line holds a text.
+
+        What the page then has drawn is awaited too, but no part of the run.
+        """
         seen = Seen(self.name, time.time())
         entries = {**dict(self._wiring.inputs), "observe": observe}
         entries["generation"] = json.dumps({**json.loads(entries["generation"]), **self._generation})
-        body = {
-            "data": list(entries.values()),
-            "fn_index": self._wiring.function,
-            "session_hash": self.name,
-            "event_data": None,
-            "trigger_id": None,
-        }
-        answer = await self._client.post("/gradio_api/queue/join", json=body)
-        answer.raise_for_status()
+        await self._post("queue/join", self._wiring.function, list(entries.values()))
+        self._changed: list[int] = []
         async with asyncio.timeout(MOST_SECONDS):
             async for status, frame in self._told():
                 if status:
@@ -99,7 +111,17 @@ class Visitor:
                 if until is not None and until in status:
                     break
         seen.ended = time.time()
+        if until is None:
+            for state in self._changed:
+                answer = await self._post("run/predict", self._wiring.drawings[state], [None])
+                seen.drawn.append(answer["data"])
         return seen
+
+    async def _post(self, path: str, function: int, data: list[Any]) -> Any:
+        body = {"data": data, "fn_index": function, "session_hash": self.name}
+        answer = await self._client.post(f"/gradio_api/{path}", json=body)
+        answer.raise_for_status()
+        return answer.json()
 
     async def _told(self) -> AsyncIterator[tuple[str, bool]]:
         """Each message's status line, empty where it did not change, and whether it brought a frame."""
@@ -114,7 +136,9 @@ class Visitor:
                     message = json.loads(line[5:])
                 if message["msg"] == "close_stream":
                     return
-                data = (message.get("output") or {}).get("data") or []
+                output = message.get("output") or {}
+                self._changed += output.get("changed_state_ids") or []
+                data = output.get("data") or []
                 if message["msg"] != "process_generating" or len(data) <= max(status, grid):
                     continue
                 new = {}
