@@ -33,7 +33,7 @@ def load_model(
     movable: keep the weights plain, to be moved to another device, instead of as a CPU multiplies fastest.
     Raises ValueError in one sentence for anything that can't be loaded.
     """
-    target = _device(device)
+    target = device_named(device)
     if dtype != "auto" and dtype not in DTYPES:
         raise ValueError(f"dtype is {dtype!r}; allowed: auto, {', '.join(DTYPES)}")
     folder = _folder(ref)
@@ -55,7 +55,8 @@ def load_model(
     return LanguageModel(ref=ref, spec=spec, backbone=backbone.eval(), tokenizer=tokenizer)
 
 
-def _device(name: str) -> torch.device:
+def device_named(name: str) -> torch.device:
+    """The device that `auto`, cpu, cuda or cuda:N means here. Raises ValueError for one that is not here."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -3,10 +3,11 @@
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from random import Random
+from typing import NoReturn
 
 import torch
 
@@ -14,6 +15,46 @@ from core.training.problems import families_named, held_out, write_problems
 from core.training.recipe import Recipe, draw_lesson
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)}
+
+
+class Parser(argparse.ArgumentParser):
+    """Whose errors are one line, as those of what it parses are."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+Check = tuple[Callable[[float], bool], str]
+COUNT: Check = (lambda value: 1 <= value <= 2**20, "from 1 to 1048576")
+RATE: Check = (lambda value: 0 <= value < math.inf, "a finite number from 0 up")
+# What an option may be, whichever command it belongs to; what a model or a config refuses is left to them.
+ALLOWED: dict[str, Check] = {
+    "n": (lambda value: 1 <= value <= 10_000, "from 1 to 10000"),
+    "shots": (lambda value: 0 <= value <= 1000, "from 0 to 1000"),
+    "seed": (lambda value: 0 <= value < 2**32, "from 0 to 2**32 - 1"),
+    # Of more threads, OpenMP ends the process without a word.
+    "threads": (lambda value: 0 <= value <= 1024, "from 0 to 1024"),
+    "progress": (lambda value: 0 <= value <= 1, "from 0 to 1"),
+    "minutes": (lambda value: value > 0, "a number above 0"),
+    "tokens": (lambda value: 1 <= value < 2**53, "at least 1"),
+    **dict.fromkeys(("matrix_lr", "vector_lr", "weight_decay", "warmup_steps"), RATE),
+    "max_attention_logit": (lambda value: value > 0, "a number above 0"),
+    **dict.fromkeys(
+        ("hidden_size", "intermediate_size", "num_layers", "num_heads", "vocab_size", "block_length"), COUNT
+    ),
+}
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise ValueError for the first option that is out of its range or names something twice."""
+    for name, (holds, allowed) in ALLOWED.items():
+        value = getattr(options, name, None)
+        if value is not None and not holds(value):
+            raise ValueError(f"{name} is {value}; allowed: {allowed}")
+    families = getattr(options, "family", [])
+    for family in families:
+        if families.count(family) > 1:
+            raise ValueError(f"family names {family} twice")
 
 
 def train(options: argparse.Namespace) -> None:
@@ -56,8 +97,8 @@ def problems(options: argparse.Namespace) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    root = argparse.ArgumentParser(prog="python -m core.training", description=__doc__)
-    commands = root.add_subparsers(dest="command", required=True)
+    root = Parser(prog="python -m core.training", description=__doc__)
+    commands = root.add_subparsers(dest="command", required=True, parser_class=Parser)
 
     one = commands.add_parser("train", help="train from scratch, or go on from OUT/checkpoint.pt")
     one.add_argument("--out", type=Path, required=True, help="folder of checkpoint, log and exported model")
@@ -105,10 +146,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
     try:
-        if getattr(options, "threads", 0) < 0:
-            raise ValueError(f"threads is {options.threads}; it must be at least 0")
+        options = parser().parse_args(arguments)
+        check(options)
         options.run(options)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from pickle import UnpicklingError
 from random import Random
 
 import torch
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from core.models.loading import device_named
 from core.training.batches import Batch, BatchStream, collate, encode
 from core.training.corruption import Corrupted, corrupt
 from core.training.export import export
@@ -40,14 +42,14 @@ class Trainer:
         compile_layers: bool,
         minutes: float = math.inf,
     ) -> None:
-        self.directory, self.device, self.minutes = directory, device, minutes
+        self.directory, self.device, self.minutes = directory, device_named(device), minutes
         directory.mkdir(parents=True, exist_ok=True)
         saved = self._saved()
         self.recipe = replace(saved["recipe"], tokens=recipe.tokens) if saved else recipe
         torch.manual_seed(self.recipe.seed)
         self.tokenizer = self._tokenizer()
         self.recipe = replace(self.recipe, vocab_size=self.tokenizer.get_vocab_size())
-        self.model = TiedModel(self.recipe.spec, dtype, compile_layers).to(device)
+        self.model = TiedModel(self.recipe.spec, dtype, compile_layers).to(self.device)
         self.optimizer = Optimizer(self.model, self.recipe)
         self.tokens_seen, self.seconds = 0, 0.0
         if saved:
@@ -59,8 +61,20 @@ class Trainer:
         path = self.directory / "checkpoint.pt"
         if not path.exists():
             return None
-        saved = torch.load(path, map_location=self.device, weights_only=True)
-        return {**saved, "recipe": Recipe(**saved["recipe"])}
+        try:
+            saved = torch.load(path, map_location=self.device, weights_only=True)
+            return {**saved, "recipe": Recipe(**saved["recipe"])}
+        except (
+            EOFError,
+            RuntimeError,
+            UnpicklingError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise ValueError(f"{path} is no checkpoint to go on from: {reason}") from None
 
     def _tokenizer(self) -> Tokenizer:
         path = self.directory / "tokenizer.json"

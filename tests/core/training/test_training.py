@@ -112,6 +112,89 @@ def test_command_line_writes_problems_and_shows_data(
     assert main(few) == 0
     assert [problem.shots for problem in read_problems(tmp_path / "few.jsonl")] == [3, 3]
     assert main([*few, "--n", "0"]) == 2
-    assert capsys.readouterr().err == "error: n is 0; it must be at least 1\n"
+    assert capsys.readouterr().err == "error: n is 0; allowed: from 1 to 10000\n"
     assert main(["data", "--n", "3"]) == 0
     assert capsys.readouterr().out.count("PROMPT") == 3
+
+
+def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command says that must refuse in one line."""
+    capsys.readouterr()
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["data", "--n", "0"], "n is 0"),
+        (["data", "--n", "-1"], "n is -1"),
+        (["data", "--n", "nan"], "--n"),
+        *((["data", "--progress", value], "progress is") for value in ("nan", "inf", "-0.1", "1.01")),
+        *(([name, "--n", "9999999999", *out], "n is 9999999999") for name, out in
+          (("data", []), ("problems", ["--out", "p"]), ("evaluate", []))),
+        (["problems", "--out", "p", "--shots", "99999999"], "shots is 99999999"),
+        (["problems", "--out", "p", "--shots", "-1"], "shots is -1"),
+        (["problems", "--out", "p", "--family", "math", "--family", "math"], "math twice"),
+        (["evaluate", "--family", "math", "--family", "code", "--family", "math"], "math twice"),
+        (["evaluate", "--threads", "99999999"], "threads is"),
+        (["evaluate", "--seed", "-1"], "seed is -1"),
+        (["data", "--seed", "9" * 5000], "--seed"),
+        (["fly"], "fly"),
+        ([], "command"),
+    ],
+)  # fmt: skip
+def test_odd_options_are_refused_in_one_line(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert named in refusal(arguments, capsys)
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("device", ["nonsense", "meta", "mps", "", "cuda:99"]),
+        ("minutes", ["nan", "-1", "0"]),
+        ("threads", ["-1", "99999999"]),
+        ("seed", ["-1", "9" * 30]),
+        ("tokens", ["0", "-1", "1e6"]),
+        *((name, ["nan", "inf", "-1"]) for name in ("matrix-lr", "vector-lr", "weight-decay")),
+        *((name, ["nan", "-0.1", "1"]) for name in ("decay-from", "ema", "min-mask-rate", "block-states")),
+        *((name, ["0", "-1", "99999999999"]) for name in ("hidden-size", "intermediate-size", "num-layers")),
+        *((name, ["0", "-1", "99999999999"]) for name in ("num-heads", "vocab-size", "block-length")),
+        ("max-attention-logit", ["nan", "0", "-1"]),
+        ("warmup-steps", ["-1", "nan"]),
+        ("batch-tokens", ["0", "-5"]),
+    ],
+)
+def test_a_run_is_refused_before_it_begins(
+    option: str, values: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    for value in values:
+        command = ["train", "--out", str(out), "--tokens", "1000", "--no-compile", f"--{option}={value}"]
+        said = refusal(command, capsys)
+        assert option in said or option.replace("-", "_") in said
+        assert not out.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"\x80\x04.", b"PK\x03\x04"])
+def test_a_broken_checkpoint_and_an_absent_device_are_one_sentence(
+    content: bytes, run: Trainer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", "--tokens", "40000", "--no-compile", "--dtype", "float32", "--out"]
+    assert "device is 'cuda:99'" in refusal([*command, str(run.directory), "--device", "cuda:99"], capsys)
+    (tmp_path / "checkpoint.pt").write_bytes(content)
+    assert "checkpoint.pt is no checkpoint" in refusal([*command, str(tmp_path)], capsys)
+
+
+def test_a_checkpoint_of_something_else_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for content in ([1, 2], {"recipe": {}}, {"recipe": {"tokens": 1, "colour": 2}}):
+        torch.save(content, tmp_path / "checkpoint.pt")
+        command = ["train", "--tokens", "40000", "--no-compile", "--out", str(tmp_path)]
+        assert "checkpoint.pt is no checkpoint" in refusal(command, capsys)
