@@ -29,7 +29,7 @@ class Axis:
         low, dots, high = rest.partition("..")
         if not dots:
             values = tuple(parse_value(part) for part in parts)
-            if len(set(map(str, values))) < len(values):
+            if len(set(values)) < len(values):
                 raise ValueError(f"grid {name} lists a value twice")
             return cls(name, values)
         ends = (parse_value(low.strip()), parse_value(high.strip()))
@@ -69,11 +69,12 @@ def random_settings(policy: str, axes: Sequence[Axis], count: int, seed: int) ->
     _check_names(axes)
     rng = random.Random(seed)
     drawn: dict[str, Setting] = {}
-    for _ in range(50 * count):
+    misses = 0
+    # Were there one more among so many, fifty draws for each would have met it.
+    while len(drawn) < count and misses <= 50 * (len(drawn) + 1):
         setting = Setting.of(policy, {axis.name: axis.draw(rng) for axis in axes})
+        misses = misses + 1 if setting.label in drawn else 0
         drawn.setdefault(setting.label, setting)
-        if len(drawn) == count:
-            break
     return list(drawn.values())
 
 

@@ -93,7 +93,7 @@ class Journal:
         try:
             found = json.loads(lines[0])
             outcomes = [Outcome.from_json(json.loads(line)) for line in lines[1:]]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path.name} is no journal of outcomes ({error})") from None
         # Through JSON, so that tuples and infinities compare as they are read.
         for name, value in json.loads(json.dumps(header)).items():

@@ -69,8 +69,11 @@ class Outcome:
         if missing:
             raise ValueError(f"outcome lacks {', '.join(missing)}")
         outcome = record(cls, {name: data[name] for name in names})
-        if outcome.seconds <= 0 or outcome.steps < 1:
-            raise ValueError(f"outcome of {outcome.steps} steps in {outcome.seconds} s; allowed: above 0")
+        for name in ("steps", "seconds", "flops"):
+            if not getattr(outcome, name) > 0:
+                raise ValueError(f"{name} is {getattr(outcome, name)}; allowed: above 0")
+        if not outcome.tokens:
+            raise ValueError("tokens is empty; allowed: at least one")
         return outcome
 
 

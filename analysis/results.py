@@ -10,7 +10,7 @@ from analysis.bench_point import BenchPoint
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.measure import Outcome
 from analysis.parquet import read_parquet
-from analysis.records import record
+from analysis.records import check_numbers, record
 from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
@@ -55,7 +55,7 @@ def read_results(paths: Sequence[Path]) -> Results:
                 _add(results, one)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{path.name} is no result of run, compare, sweep, tune or bench ({error})"
             ) from None
@@ -121,7 +121,9 @@ def read_outcomes(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
     try:
         if path.suffix == ".parquet":
             return read_parquet(path)
-        header, *rest = _records(path.read_text(encoding="utf-8"))
+        header, *rest = _records(path.read_text(encoding="utf-8")) or [{}]
+        if not isinstance(header, dict):
+            raise ValueError("it holds no JSON object")
         if header.get("kind") == "comparison":
             names = ("schema", "environment", "generation")
             rest = header["outcomes"]
@@ -131,7 +133,7 @@ def read_outcomes(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
         return header, [Outcome.from_json(one) for one in rest]
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path.name} holds no outcomes of sweep, compare or tune ({error})") from None
 
 
@@ -162,6 +164,8 @@ def shared_by(trace: Trace) -> str:
 
 
 def _tuning(found: dict[str, Any]) -> Tuning:
+    # Not the decoding beside them, which may well hold an infinity.
+    check_numbers({name: found[name] for name in ("candidates", "measured", "full_grid")})
     candidates = tuple(
         Candidate(
             Setting.parse(row["setting"]),

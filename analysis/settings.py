@@ -103,6 +103,17 @@ def setting_texts(settings: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def check_different(settings: Sequence[Setting], base: GenerationConfig) -> None:
+    """Raise ValueError where two settings are one and the same, however they are written."""
+    seen: dict[object, str] = {}
+    for setting in settings:
+        same = (setting.policy, setting.make_policy().config, setting.decoding(base))
+        if same in seen:
+            names = "" if seen[same] == setting.label else f"{seen[same]} and {setting.label}, "
+            raise ValueError(f"{names or setting.label + ' twice, '}which is one setting; give each once")
+        seen[same] = setting.label
+
+
 def longest(settings: Sequence[Setting], base: GenerationConfig) -> GenerationConfig:
     """Of the settings' decodings the one of most tokens: prompts that fit it fit all."""
     return max((setting.decoding(base) for setting in settings), key=lambda one: one.gen_length, default=base)

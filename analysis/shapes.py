@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import torch
 
+from analysis.bench_roofline import ModelCost
 from analysis.settings import parse_settings
 from core import LanguageModel, ModelSpec
 from core.models.packing import arrange_weights
@@ -44,6 +45,10 @@ SHAPES = {
 }
 
 
+# More than any model that was ever released.
+MOST_WEIGHTS = 1e13
+
+
 def parse_shape(text: str) -> ModelSpec:
     """Read NAME or NAME:field=value,... with fields of ModelSpec. Raises ValueError for a bad one.
 
@@ -65,9 +70,15 @@ def parse_shape(text: str) -> ModelSpec:
         for key in ("intermediate_size", "num_heads", "num_kv_heads"):
             changes.setdefault(key, max(1, round(getattr(spec, key) * ratio)))
     if "vocab_size" in changes:
+        if changes["vocab_size"] < 3:
+            raise ValueError(f"shape vocab_size is {changes['vocab_size']}; allowed: at least 3")
         last = changes["vocab_size"] - 1
         changes |= {"mask_token_id": last, "eos_token_ids": (last - 1,), "pad_token_id": last - 1}
-    return replace(spec, **changes)
+    shaped = replace(spec, **changes)
+    weights = ModelCost.of(shaped, width=1).weight_bytes
+    if weights > MOST_WEIGHTS:
+        raise ValueError(f"shape {text} has {weights:.0g} weights; allowed: up to {MOST_WEIGHTS:.0g}")
+    return shaped
 
 
 @torch.no_grad()

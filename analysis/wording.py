@@ -1,5 +1,6 @@
 """Numbers, counts and settings as people read them, alike on a terminal and in a report."""
 
+import math
 from collections.abc import Sequence
 
 NOT_MEASURED = "not measured"
@@ -9,6 +10,8 @@ def figure(value: float | None, digits: int = 3) -> str:
     """A number in `digits` significant digits, or that it was not measured."""
     if value is None or value != value:
         return NOT_MEASURED
+    if math.isinf(value):
+        return str(value)
     if value == round(value) and abs(value) < 1e6:
         return str(round(value))
     return f"{value:.{digits}g}" if abs(value) < 1e3 else f"{value:.0f}"

@@ -14,11 +14,13 @@ from analysis.cli.progress import progress
 from analysis.cli.text import counted, figure, legend, percent, settings_text, table
 from analysis.environment import environment
 from analysis.measure import reference_of
-from analysis.settings import Setting, longest
+from analysis.settings import Setting, check_different, longest
 from analysis.shapes import SHAPES, parse_shape, random_model
 from core import GenerationConfig, LanguageModel, ModelSpec, load_model
+from core.models.loading import device_named
 
 DEFAULT = ("dual", "entropy:entropy_threshold=inf")
+MOST_BATCH = 4096
 HEADER = (
     "setting", "layers", "width", "prompt", "batch", "full ms", "partial ms", "rows", "plan ms", "decision",
     "tokens/s", "x parallel", "spread",
@@ -62,7 +64,8 @@ def command(arguments: argparse.Namespace) -> int:
         settings = _settings(arguments.policies, base)
         most = longest(settings, base)
         lengths = numbers_of("--prompt-lengths", arguments.prompt_lengths)
-        batches = numbers_of("--batches", arguments.batches)
+        batches = numbers_of("--batches", arguments.batches, MOST_BATCH)
+        parsing.require_different("--shapes", arguments.shapes)
         for shape in arguments.shapes:
             _check_room(shape, parse_shape(shape), lengths, most)
         parsing.check_writable(arguments.json)
@@ -91,8 +94,7 @@ def command(arguments: argparse.Namespace) -> int:
 def _settings(texts: list[str], base: GenerationConfig) -> list[Setting]:
     """No cache first, then the settings asked for, each once. Raises ValueError for a bad one."""
     wanted = [Setting.parse(text) for text in texts]
-    for setting in wanted:
-        setting.decoding(base)
+    check_different(wanted, base)
     every = [*map(reference_of, wanted), *wanted]
     return list({setting.label: setting for setting in every}.values())
 
@@ -111,21 +113,26 @@ def _check_room(name: str, spec: ModelSpec, lengths: list[int], base: Generation
 def model_of(arguments: argparse.Namespace, shape: str | None) -> LanguageModel:
     if shape is None:
         return load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
-    cuda = arguments.device.startswith("cuda") or (arguments.device == "auto" and torch.cuda.is_available())
-    device = "cuda" if arguments.device == "auto" and cuda else arguments.device.replace("auto", "cpu")
-    name = ("bfloat16" if cuda else "float32") if arguments.dtype == "auto" else arguments.dtype
+    device = device_named(arguments.device)
+    automatic = "bfloat16" if device.type == "cuda" else "float32"
+    name = automatic if arguments.dtype == "auto" else arguments.dtype
     if name not in ("float32", "bfloat16", "float16"):
         raise parsing.UsageError(f"dtype is {name!r}; allowed: auto, float32, bfloat16, float16")
-    return random_model(shape, torch.device(device), getattr(torch, name))
+    try:
+        return random_model(shape, device, getattr(torch, name))
+    except RuntimeError as error:
+        raise parsing.UsageError(f"shape {shape}: {str(error).splitlines()[0]}") from None
 
 
-def numbers_of(option: str, text: str) -> list[int]:
+def numbers_of(option: str, text: str, most: int | None = None) -> list[int]:
+    """Whole numbers from 1 up, each once. Raises UsageError for others."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
         raise parsing.UsageError(f"{option} is {text!r}; allowed: whole numbers, 1,2,4") from None
     for number in numbers:
-        parsing.require_at_least(option, number, 1)
+        parsing.require_at_least(option, number, 1, most)
+    parsing.require_different(option, numbers)
     return numbers
 
 

@@ -11,7 +11,7 @@ from analysis.cli.text import counted, figure, heading, legend, percent, table
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.environment import environment
 from analysis.measure import Outcome, interleaved, measure, reference_of, vanilla, warm_up
-from analysis.settings import Setting, longest
+from analysis.settings import Setting, check_different, longest
 from analysis.wording import quartiles
 from core import GenerationConfig, LanguageModel, load_model
 
@@ -45,9 +45,9 @@ def command(arguments: argparse.Namespace) -> int:
     with parsing.checking():
         parsing.require_at_least("--repeats", arguments.repeats, 1)
         base = parsing.generation_config(arguments)
-        settings = with_baselines(
-            [Setting.parse(text) for text in arguments.policies], base, arguments.no_vanilla
-        )
+        wanted = [Setting.parse(text) for text in arguments.policies]
+        check_different(wanted, base)
+        settings = with_baselines(wanted, base, arguments.no_vanilla)
         most = longest(settings, base)
         prompts = parsing.prompts_of(arguments)
         parsing.check_apart(arguments.prompts, arguments.journal, arguments.json)

@@ -58,6 +58,7 @@ def command(arguments: argparse.Namespace) -> int:
         base = parsing.generation_config(arguments)
         setting = Setting(arguments.policy, parsing.policy_settings(arguments))
         names = [name.strip() for name in arguments.tasks.split(",") if name.strip()]
+        parsing.require_different("--tasks", names)
         plans = [_plan(arguments, name, base) for name in names]
         folder = arguments.task_path
         if folder is not None and not folder.is_dir():

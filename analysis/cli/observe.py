@@ -46,7 +46,8 @@ def command(arguments: argparse.Namespace) -> int:
     with parsing.checking():
         base = parsing.generation_config(arguments)
         prompts = parsing.prompts_of(arguments)
-        rules = list(dict.fromkeys(arguments.rules))
+        rules = arguments.rules
+        parsing.require_different("--rules", rules)
         parsing.check_apart(arguments.prompts, arguments.json, arguments.traces)
         for path in (arguments.json, arguments.traces):
             parsing.check_writable(path)

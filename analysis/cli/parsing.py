@@ -22,6 +22,7 @@ __all__ = [
     "add_markdown_option",
     "check_apart",
     "check_fit",
+    "check_folder",
     "check_writable",
     "checking",
     "generation_config",
@@ -30,6 +31,7 @@ __all__ = [
     "policy_settings",
     "prompts_of",
     "require_at_least",
+    "require_different",
 ]
 
 DTYPE_HELP = (
@@ -37,6 +39,8 @@ DTYPE_HELP = (
     "faster, else float32; tokens can differ between them)"
 )
 PROBLEMS = 32
+# Far more than is ever measured, and drawn within seconds.
+MOST_PROBLEMS = 10_000
 # What seconds depend on beside the measurement itself.
 TIMING = ("processor", "threads", "workers")
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
@@ -126,10 +130,9 @@ def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:
         raise UsageError("--n counts the problems of a family; give --family with it, or --limit")
     if arguments.family is not None:
         number = PROBLEMS if arguments.n is None else arguments.n
-        require_at_least("--n", number, 1)
+        require_at_least("--n", number, 1, MOST_PROBLEMS)
         names = [name.strip() for name in arguments.family.split(",")]
-        if len(set(names)) < len(names):
-            raise UsageError(f"--family {arguments.family} names a family twice")
+        require_different("--family", names)
         return family_prompts(names, number)[: arguments.limit]
     if arguments.prompts is not None:
         try:
@@ -146,10 +149,18 @@ def prompts_of(arguments: argparse.Namespace) -> list[Prompt]:
     return [Prompt(arguments.prompt)]
 
 
-def require_at_least(option: str, value: int, least: int) -> None:
-    """Raise UsageError for a number below what an option allows."""
-    if value < least:
-        raise UsageError(f"{option} is {value}; allowed: at least {least}")
+def require_at_least(option: str, value: int, least: int, most: int | None = None) -> None:
+    """Raise UsageError for a number below what an option allows, or above it where `most` is given."""
+    if value < least or (most is not None and value > most):
+        allowed = f"at least {least}" if most is None else f"{least} to {most}"
+        raise UsageError(f"{option} is {value}; allowed: {allowed}")
+
+
+def require_different(option: str, values: Sequence[object]) -> None:
+    """Raise UsageError where an option names something twice: it would be measured twice and shown once."""
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise UsageError(f"{option} names {value} twice")
 
 
 def check_fit(model: LanguageModel, prompts: Sequence[Prompt], generation: GenerationConfig) -> None:
@@ -186,10 +197,19 @@ def opened_journal(
 
 def check_apart(*paths: Path | None) -> None:
     """Raise UsageError where one file is named for two purposes: the second would overwrite the first."""
-    named = [path.resolve() for path in paths if path is not None]
+    # Not Path.resolve, which knows no sentence for a link that leads to itself.
+    named = [os.path.realpath(path) for path in paths if path is not None]
     for path in named:
         if named.count(path) > 1:
             raise UsageError(f"{path} is given twice; a result needs a file of its own")
+
+
+def check_folder(path: Path) -> None:
+    """Make the folder that results will go to. Raises UsageError where there can't be one."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write to a folder {path}: {error.strerror}") from None
 
 
 def check_writable(path: Path | None) -> None:
@@ -198,8 +218,8 @@ def check_writable(path: Path | None) -> None:
         return
     # Of a link, what it points to: a link to nothing is not ours to delete.
     target = Path(os.path.realpath(path))
-    existed = target.exists()
     try:
+        existed = target.exists()
         with target.open("a", encoding="utf-8"):
             pass
     except OSError as error:

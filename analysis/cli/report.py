@@ -27,12 +27,18 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 def command(arguments: argparse.Namespace) -> int:
     # Some of what a file can lack shows only when it is drawn.
     with parsing.checking():
-        for file in arguments.files:
-            parsing.check_apart(file, arguments.out)
+        parsing.check_apart(*arguments.files, arguments.out)
         results = read_results(arguments.files)
         parsing.check_writable(arguments.out)
-        text = render(results, arguments.title)
-    arguments.out.write_text(text, encoding="utf-8")
+        if arguments.pictures:
+            parsing.check_folder(arguments.pictures)
+        try:
+            page = render(results, arguments.title).encode()
+        except UnicodeEncodeError as error:
+            raise parsing.UsageError(
+                f"--title or a file holds what is no valid text: {error.reason}"
+            ) from None
+    arguments.out.write_bytes(page)
     print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB, opens without a network)")
     if arguments.pictures:
         with parsing.checking():

@@ -20,6 +20,10 @@ from analysis.settings import Setting, longest
 from analysis.wording import counted, workforce
 from core import GenerationConfig, LanguageModel, load_model
 
+# Of more threads, OpenMP ends the process without a word.
+MOST_WORKERS = 1024
+MOST_DRAWS = 10_000
+
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser = commands.add_parser("sweep", help="a grid or random draws of settings; resumes where it stopped")
@@ -104,6 +108,7 @@ def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[S
     if arguments.random is None:
         drawn = grid_settings(arguments.policy, axes)
     else:
+        parsing.require_at_least("--random", arguments.random, 1, MOST_DRAWS)
         drawn = random_settings(arguments.policy, axes, arguments.random, arguments.draw_seed)
     settings = [Setting(one.policy, {**given, **one.config}, one.generation) for one in drawn]
     for setting in settings:
@@ -118,9 +123,9 @@ def prepare(
     on_cluster = arguments.executor == "ray"
     if arguments.workers is None:
         arguments.workers = 2 if on_cluster else 0
-    parsing.require_at_least("--workers", arguments.workers, 1 if on_cluster else 0)
+    parsing.require_at_least("--workers", arguments.workers, 1 if on_cluster else 0, MOST_WORKERS)
     if arguments.worker_threads is not None:
-        parsing.require_at_least("--worker-threads", arguments.worker_threads, 1)
+        parsing.require_at_least("--worker-threads", arguments.worker_threads, 1, MOST_WORKERS)
         if not arguments.workers:
             raise parsing.UsageError("--worker-threads is of workers; give --workers with it")
     if arguments.address is not None and not on_cluster:
