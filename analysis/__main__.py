@@ -19,6 +19,7 @@ def build_parser() -> "Parser":
     from analysis.cli import (
         bench,
         compare,
+        device_check,
         evaluate,
         export,
         floor,
@@ -34,7 +35,7 @@ def build_parser() -> "Parser":
     parser = Parser(prog="python -m analysis", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND", parser_class=Parser)
     for module in (
-        run, compare, sweep, tune, observe, bench, evaluate, floor, report, export, policies
+        run, compare, sweep, tune, observe, bench, device_check, evaluate, floor, report, export, policies
     ):  # fmt: skip
         module.add_parser(commands)
     return parser
