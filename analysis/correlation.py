@@ -9,6 +9,8 @@ from scipy.stats import rankdata
 
 from analysis.drift import drift
 from analysis.ranks import RankCorrelation, spearman
+from analysis.resampling import resamples
+from analysis.roc import Detection, roc
 from analysis.trace import Trace
 
 # What a step could tell of the coming drift: EntropyCache's signal first, then its rivals.
@@ -166,46 +168,19 @@ def _mean_of_prompts(pairs: DriftPairs, name: str) -> float:
     return float(np.mean(each)) if each else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class Detection:
-    """How well "signal > tau" finds the steps whose drift is in the top `top_share` of the pairs.
-
-    threshold, true_rate, false_rate: float [K], falling thresholds, shares of the steps to find and of the
-    others that exceed them. area: under the ROC curve, 0.5 is chance; NaN without both kinds of step.
-    """
-
-    signal: str
-    threshold: np.ndarray
-    true_rate: np.ndarray
-    false_rate: np.ndarray
-    area: float
-    top_share: float
-    n: int
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a threshold."""
-        return pd.DataFrame(
-            {"threshold": self.threshold, "true_rate": self.true_rate, "false_rate": self.false_rate}
-        )
-
-
-def detect(pairs: DriftPairs, signal: str = "max_entropy", top_share: float = 0.1) -> Detection:
+def detect(
+    pairs: DriftPairs,
+    signal: str = "max_entropy",
+    top_share: float = 0.1,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Detection:
     """ROC of a signal as a detector of the steps that drift most. Raises ValueError for a bad share."""
     if not 0 < top_share < 1:
         raise ValueError(f"top_share is {top_share}; allowed: above 0 and below 1")
-    values, moved = pairs.signals[signal], pairs.drift
+    moved = pairs.drift
     wanted = moved >= np.quantile(moved, 1 - top_share) if len(moved) else np.zeros(0, bool)
-    thresholds = np.concatenate(([np.inf], np.unique(values)[::-1], [-np.inf]))
-    above = values[None, :] > thresholds[:, None]
-    hits, others = int(wanted.sum()), int((~wanted).sum())
-    known = hits > 0 and others > 0
-    area = (rankdata(values)[wanted].sum() - hits * (hits + 1) / 2) / (hits * others) if known else np.nan
-    return Detection(
-        signal=signal,
-        threshold=thresholds,
-        true_rate=(above & wanted).sum(axis=1) / max(hits, 1),
-        false_rate=(above & ~wanted).sum(axis=1) / max(others, 1),
-        area=float(area),
-        top_share=top_share,
-        n=len(moved),
-    )
+    prompt = np.unique(pairs.prompt, return_inverse=True)[1]
+    # Blocks as long as the drift asks for, whatever the signal, so that areas can be held side by side.
+    chance = resamples(prompt, rankdata(moved), np.random.default_rng(seed))
+    return roc(signal, pairs.signals[signal], wanted, chance, top_share, level)

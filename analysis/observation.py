@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.correlation import Correlation, Detection, correlate, detect, drift_pairs
+from analysis.correlation import Correlation, correlate, detect, drift_pairs
+from analysis.roc import Detection
 from analysis.trace import Trace
 from analysis.volatility import Volatility, volatility
 
@@ -32,11 +33,13 @@ class Observation:
     volatility: Volatility
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a signal: the columns of Correlation, what they are of, and the area under the ROC."""
+        """One row a signal: the columns of Correlation, what they are of, the area under the ROC."""
         frame = self.correlation.to_frame()
         frame.insert(0, "group", self.group)
         frame.insert(1, "rule", self.rule)
-        frame["area"] = [self.detections[signal].area for signal in frame["signal"]]
+        found = [self.detections[signal] for signal in frame["signal"]]
+        frame["area"] = [one.area for one in found]
+        frame["area_low"], frame["area_high"] = [one.low for one in found], [one.high for one in found]
         return frame
 
 
@@ -50,6 +53,6 @@ def summarise_drift(traces: Sequence[Trace], group: str = "prompts", seed: int =
         pace=float(np.mean([trace.num_committed.mean() for trace in traces])),
         pairs=len(pairs.drift),
         correlation=correlate(pairs, SIGNALS, seed),
-        detections={signal: detect(pairs, signal) for signal in SIGNALS},
+        detections={signal: detect(pairs, signal, seed=seed) for signal in SIGNALS},
         volatility=volatility(traces, seed=seed),
     )

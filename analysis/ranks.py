@@ -1,15 +1,12 @@
 """Rank correlation with what belongs beside it: ties, an interval, a p-value, a confounder taken out."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-NUM_RESAMPLES = 1000
-MAX_CELLS = 4_000_000
-MIN_GROUPS = 10
+from analysis.resampling import resamples, shifted_sums, shifts
 
 
 @dataclass(frozen=True)
@@ -17,11 +14,10 @@ class RankCorrelation:
     """Spearman's coefficient of two variables over n pairs.
 
     rho: NaN below three pairs or where either variable is constant. low, high: percentile bootstrap
-    interval at `level`. p: two-sided permutation p-value. ties: pairs that share their value of the first
-    variable with another pair. groups: prompts the pairs come from. From MIN_GROUPS prompts up, whole
-    prompts are resampled, since steps of one prompt resemble each other; fewer are taken as given, and
-    the interval, of pairs resampled within them, speaks of these prompts only. Permutations stay within
-    prompts.
+    interval at `level`, see `resamples`: over prompts where there are enough of them, else over the steps of
+    these prompts. p: two-sided, the share of circular shifts within prompts that reach rho; of one prompt
+    all of them are taken, so it can't lie below 1 / n. ties: pairs that share their value of the first
+    variable with another pair. groups: prompts the pairs come from.
     """
 
     rho: float
@@ -53,8 +49,9 @@ def spearman(
 ) -> RankCorrelation:
     """Spearman's rho of x and y, float [n]; with `given` [n] its ranks are partialled out of both.
 
-    group: [n], the prompt of each pair. Pairs with a NaN are left out. Where `given` is constant there is
-    nothing to take out and the plain coefficient is returned.
+    group: [n], the prompt of each pair; one prompt without it. A prompt's pairs are in the order of its
+    steps. Pairs with a NaN are left out. Where `given` is constant there is nothing to take out and the plain
+    coefficient is returned.
     """
     columns = [x, y] if given is None else [x, y, given]
     kept = ~np.isnan(np.stack(columns)).any(axis=0)
@@ -68,9 +65,11 @@ def spearman(
     if np.isnan(rho):
         return RankCorrelation(np.nan, np.nan, np.nan, np.nan, n, ties, groups, level)
     rng = np.random.default_rng(seed)
-    drawn = np.concatenate([coefficients(columns, weights) for weights in _resamples(of, groups, rng)])
+    drawn = np.concatenate(
+        [coefficients(columns, weights) for weights in resamples(of, _influence(columns), rng)]
+    )
     low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    p = _permutation_p(columns, of, abs(rho), rng)
+    p = _shift_p(columns, of, rng)
     return RankCorrelation(rho, float(low), float(high), p, n, ties, groups, level)
 
 
@@ -94,7 +93,7 @@ def coefficients(columns: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
         return pearson(0, 1)
     xy, xz, yz = pearson(0, 1), pearson(0, 2), pearson(1, 2)
     left = np.sqrt((1 - xz**2) * (1 - yz**2))
-    return np.divide(xy - xz * yz, left, out=np.full_like(xy, np.nan), where=left > 1e-9)
+    return np.divide(xy - xz * yz, left, out=np.full_like(xy, np.nan), where=left > 1e-6)
 
 
 def _weighted_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -106,42 +105,43 @@ def _weighted_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return (held.cumsum(axis=1) - held + (held + 1) / 2)[:, dense]
 
 
-def _resamples(of: np.ndarray, groups: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """How often each pair is drawn, [M, n] at a time: whole prompts, or pairs within each prompt."""
-    for size in _sizes(len(of)):
-        if groups >= MIN_GROUPS:
-            yield rng.multinomial(groups, np.full(groups, 1 / groups), size=size).astype(float)[:, of]
-            continue
-        weights = np.zeros((size, len(of)))
-        for group in range(groups):
-            members = np.flatnonzero(of == group)
-            share = np.full(len(members), 1 / len(members))
-            weights[:, members] = rng.multinomial(len(members), share, size=size)
-        yield weights
+def _influence(columns: list[np.ndarray]) -> np.ndarray:
+    """How much each pair moves the coefficient, to first order, float [n]; it makes up a block's length."""
+    x, y = (column * np.sqrt(len(column)) for column in _residuals(columns))
+    return x * y - (x @ y) / len(x) * (x**2 + y**2) / 2
 
 
-def _permutation_p(columns: list[np.ndarray], of: np.ndarray, rho: float, rng: np.random.Generator) -> float:
-    """Share of permutations within prompts that reach rho; of rank residuals where a column is given."""
-    x, y, *given = (rankdata(column) for column in columns)
-    x, y = x - x.mean(), y - y.mean()
-    for z in given:
-        z = (z - z.mean()) / np.sqrt(((z - z.mean()) ** 2).sum())
-        x, y = x - (x @ z) * z, y - (y @ z) * z
-    x, y = x / np.sqrt(x @ x), y / np.sqrt(y @ y)
-    reached = 0
-    for size in _sizes(len(x)):
-        # Sorting by prompt, then by chance, permutes within prompts; y waits in the order of `of`.
-        chance = np.lexsort((rng.random((size, len(x))), np.broadcast_to(of, (size, len(x)))), axis=1)
-        shuffled = np.empty((size, len(x)))
-        np.put_along_axis(
-            shuffled, np.broadcast_to(np.argsort(of, kind="stable"), chance.shape), y[chance], 1
-        )
-        reached += int((np.abs(shuffled @ x) >= rho - 1e-12).sum())
-    return (1 + reached) / (1 + NUM_RESAMPLES)
+def _residuals(columns: list[np.ndarray]) -> list[np.ndarray]:
+    """Ranks of the first two columns, less what those of a third explain, centred and of length one."""
+    given = [_unit(rankdata(column)) for column in columns[2:]]
+    found = []
+    for column in columns[:2]:
+        ranks = rankdata(column) - (len(column) + 1) / 2
+        for z in given:
+            ranks = ranks - (ranks @ z) * z
+        found.append(_unit(ranks))
+    return found
 
 
-def _sizes(n: int) -> list[int]:
-    """NUM_RESAMPLES in parts small enough to hold n columns in memory."""
-    size = max(1, min(NUM_RESAMPLES, MAX_CELLS // max(n, 1)))
-    whole, rest = divmod(NUM_RESAMPLES, size)
-    return [size] * whole + [rest] * (rest > 0)
+def _unit(values: np.ndarray) -> np.ndarray:
+    centred = values - values.mean()
+    return centred / np.sqrt(centred @ centred)
+
+
+def _shift_p(columns: list[np.ndarray], group: np.ndarray, rng: np.random.Generator) -> float:
+    """Share of circular shifts of the second column that reach the coefficient, the shift by none included.
+
+    Where a column is given, what it leaves of the second is shifted and then held against it once more
+    (Freedman and Lane 1983).
+    """
+    x, y = _residuals(columns)
+    moved = shifts(np.unique(group, return_counts=True)[1].tolist(), rng)
+
+    def summed(fixed: np.ndarray) -> np.ndarray:
+        parts = shifted_sums(fixed, y, group)
+        return np.sum([part[moved[:, index]] for index, part in enumerate(parts)], axis=0)
+
+    reached, left = np.abs(summed(x)), np.ones(len(moved))
+    for column in columns[2:]:
+        left = np.sqrt(np.clip(1 - summed(_unit(rankdata(column))) ** 2, 1e-12, 1))
+    return float(np.mean(reached / left >= reached[0] / left[0] - 1e-9))

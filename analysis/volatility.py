@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.drift import token_drift
+from analysis.resampling import resamples
 from analysis.trace import Trace
 
-NUM_RESAMPLES = 1000
 MIN_TOKENS = 5
 
 
@@ -19,8 +19,9 @@ class Volatility:
     """Mean drift of generated tokens by age, the steps since the forward that first saw the token.
 
     ages: int [A], 0 is the jump from the mask's vectors to the token's. mean, low, high: float [A], the
-    mean over the tokens observed at that age and its bootstrap interval (whole prompts are resampled where
-    there are several, tokens of the one prompt otherwise). count: int [A], tokens observed.
+    mean over the tokens observed at that age and its percentile bootstrap interval, see `resamples`: over
+    prompts where there are enough of them, else over the tokens of these prompts, in blocks of such as were
+    committed one after another. count: int [A], tokens observed.
     plateau: mean over the older half of the ages, plateau_high: how high one such age's mean may lie by
     chance; NaN below four ages. settled_age: the smallest age from which on no interval lies above
     plateau_high, None where there is no such age. recent: tokens committed within settled_age steps at
@@ -72,21 +73,23 @@ def volatility(
     """
     if not traces:
         raise ValueError("traces is empty; allowed: at least one trace")
-    grids = [by_age(trace) for trace in traces]
+    grids = [by_age(trace)[np.argsort(trace.decoded_at, kind="stable")] for trace in traces]
     width = min(max(grid.shape[1] for grid in grids), max_age + 1 if max_age is not None else 2**30)
-    padded = [_pad(grid, width) for grid in grids]
-    values = np.concatenate(padded)
-    unit = np.repeat(np.arange(len(padded)), [len(grid) for grid in padded])
-    if len(padded) == 1:
-        unit = np.arange(len(values))
+    values = np.concatenate([_pad(grid, width) for grid in grids])
+    prompt = np.repeat(np.arange(len(grids)), [len(grid) for grid in grids])
     count = (~np.isnan(values)).sum(axis=0)
     kept = np.flatnonzero(count >= MIN_TOKENS)
     ages = kept[kept == np.arange(len(kept))]
-    total, seen = _by_unit(np.nan_to_num(values[:, ages]), unit), _by_unit(~np.isnan(values[:, ages]), unit)
+    values = values[:, ages]
+    observed = ~np.isnan(values).all(axis=1)
+    values, prompt = values[observed], np.unique(prompt[observed], return_inverse=True)[1]
+    total, seen = np.nan_to_num(values), (~np.isnan(values)).astype(float)
     mean = _mean(total.sum(axis=0), seen.sum(axis=0))
     rng = np.random.default_rng(seed)
-    draws = rng.multinomial(len(total), np.full(len(total), 1 / len(total)), NUM_RESAMPLES).astype(float)
-    sums, counts = draws @ total, draws @ seen
+    drawn = [
+        (weights @ total, weights @ seen) for weights in resamples(prompt, _deviations(values, mean), rng)
+    ]
+    sums, counts = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     ends = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.nanquantile(_mean(sums, counts), ends, axis=0) if len(ages) else (mean, mean)
     plateau = plateau_high = math.nan
@@ -126,11 +129,11 @@ def _pad(grid: np.ndarray, width: int) -> np.ndarray:
     return np.pad(grid[:, :width], ((0, 0), (0, missing)), constant_values=np.nan)
 
 
-def _by_unit(values: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Sum rows [R, A] of the same resampling unit, [U, A]."""
-    summed = np.zeros((int(unit.max()) + 1, values.shape[1]))
-    np.add.at(summed, unit, values)
-    return summed
+def _deviations(values: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """How far values [R, A] lie off the means of their ages, in standard deviations; 0 where not observed."""
+    off = np.nan_to_num(values - mean)
+    spread = np.sqrt(_mean((off**2).sum(axis=0), (~np.isnan(values)).sum(axis=0)))
+    return np.divide(off, spread, out=np.zeros_like(off), where=spread > 0)
 
 
 def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:

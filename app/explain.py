@@ -1,10 +1,13 @@
 """Explanations of a run: maps, layers, signals, staleness and projections, each as a plot panel's value."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.correlation import Detection, detect, drift_pairs
+import numpy as np
+
+from analysis.correlation import DriftPairs, detect, drift_pairs
 from analysis.drift import drift
+from analysis.observation import SIGNALS as RIVALS
 from analysis.plots import (
     detection_figure,
     layers_figure,
@@ -13,9 +16,10 @@ from analysis.plots import (
     staleness_figure,
     token_map_figure,
 )
-from analysis.plots.detection import SIGNAL_NAMES
+from analysis.plots.detection import SIGNAL_NAMES, area_text
 from analysis.probes import StalenessProbe
 from analysis.projection import project
+from analysis.roc import Detection
 from analysis.staleness import staleness, summarise_staleness
 from analysis.timeline import timeline
 from analysis.trace import Trace
@@ -80,17 +84,33 @@ def signals_panel(record: RunRecord) -> str:
     if trace is None or not is_watched(record):
         return not_watched(record, SIGNALS, 380)
     pairs = drift_pairs([trace])
-    found: list[Detection] = [detect(pairs, signal) for signal in SIGNAL_NAMES]
+    found = [one for one in (detect(pairs, signal) for signal in _distinct(pairs)) if one.varies]
     threshold = policy_setting(record, "entropy_threshold")
     figure = detection_figure(found, None if threshold is None else float(threshold))
-    best = max(found, key=lambda detection: -1 if detection.area != detection.area else detection.area)
-    said = "none does better than chance"
-    if best.area != best.area:
-        said = "too few to tell"
-    elif best.area > CHANCE:
-        said = f"{SIGNAL_NAMES[best.signal]} has the largest area, {best.area:.2f}"
-    headline = [f"n = {counted(found[0].n, 'step')}; {said}"]
+    headline = [f"n = {counted(len(pairs.drift), 'step')} of this run; {_best_text(found)}"]
     return observed_value(record, SIGNALS, 380, figure, headline)
+
+
+def _distinct(pairs: DriftPairs) -> list[str]:
+    """The signals, less those that repeat another: of one token a step the mean entropy is the largest."""
+    kept: list[str] = []
+    for name in RIVALS:
+        if not any(np.array_equal(pairs.signals[name], pairs.signals[other]) for other in kept):
+            kept.append(name)
+    return kept
+
+
+def _best_text(found: Sequence[Detection]) -> str:
+    """Which signal has the largest area, and which others it can't be told from."""
+    known = [detection for detection in found if detection.area == detection.area]
+    if not known:
+        return "too few to tell"
+    best = max(known, key=lambda detection: detection.area)
+    if not best.low > CHANCE:
+        return "none is told from chance"
+    text = f"{SIGNAL_NAMES[best.signal]} has the largest area, {area_text(best)}"
+    near = [SIGNAL_NAMES[one.signal] for one in known if one is not best and not best.beats(one)]
+    return f"{text}; {', '.join(near) or 'no other'} within noise of it"
 
 
 def staleness_panel(record: RunRecord) -> str:

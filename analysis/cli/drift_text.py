@@ -7,6 +7,8 @@ import numpy as np
 from analysis.cli.text import counted, figure, table
 from analysis.observation import SIGNALS, Observation
 from analysis.ranks import RankCorrelation
+from analysis.resampling import drawn_of
+from analysis.roc import Detection
 from analysis.volatility import Volatility
 
 AGES = (0, 1, 2, 4, 8, 16, 32, 64)
@@ -19,7 +21,8 @@ def drift_lines(seen: Observation) -> list[str]:
     lines = [
         f"drift without a cache, {seen.rule} rule, {seen.pace:.2f} tokens a step, "
         f"n = {seen.pairs} step pairs of {counted(seen.prompts, 'prompt')}",
-        "Spearman of a step's signal with the drift of cached positions to the next step, 95 % interval:",
+        "Spearman of a step's signal with the drift of cached positions to the next step; 95 % interval over "
+        f"{drawn_of(seen.prompts)}; p by circular shifts:",
     ]
     rows = []
     for name in SIGNALS:
@@ -35,7 +38,7 @@ def drift_lines(seen: Observation) -> list[str]:
                     if result.count_varies and name != "num_committed"
                     else "-",
                     f"{given.rho:+.3f}" if given.known and name != "step" else "-",
-                    figure(seen.detections[name].area),
+                    area(seen.detections[name]),
                 ]
             )
     if rows:
@@ -75,7 +78,7 @@ def entropy_table(observations: Sequence[Observation], markdown: bool = False) -
                 f"{result.per_prompt[name]:+.3f}",
                 partial,
                 coefficient(result.given_step[name]),
-                figure(seen.detections[name].area),
+                area(seen.detections[name]),
             ]
         )
     return table(header, rows, markdown=markdown)
@@ -87,8 +90,8 @@ def rivals_table(observations: Sequence[Observation], markdown: bool = False) ->
     for seen in observations:
         cells = []
         for name in RIVALS:
-            plain, area = seen.correlation.plain[name], seen.detections[name].area
-            cells.append(f"{coefficient(plain)}; {figure(area)}" if plain.known else "-")
+            plain, found = seen.correlation.plain[name], seen.detections[name]
+            cells.append(f"{coefficient(plain)}; {area(found)}" if plain.known else "-")
         rows.append([seen.group, *cells])
     return table(("family", *RIVALS), rows, markdown=markdown)
 
@@ -113,6 +116,13 @@ def coefficient(result: RankCorrelation) -> str:
     if not result.known:
         return "not measured"
     return f"{result.rho:+.3f} [{result.low:+.2f}, {result.high:+.2f}]"
+
+
+def area(found: Detection) -> str:
+    """An area under the ROC curve and its interval."""
+    if np.isnan(found.area):
+        return "not measured"
+    return f"{found.area:.3f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def _at(curve: Volatility, age: int) -> str:

@@ -15,7 +15,7 @@ from analysis.environment import environment
 from analysis.observation import Observation, summarise_drift
 from analysis.observe import no_cache_trace
 from analysis.prompts import Prompt
-from analysis.ranks import MIN_GROUPS
+from analysis.resampling import MIN_GROUPS
 from analysis.trace import Trace
 from core import GenerationConfig, LanguageModel, load_model
 
@@ -110,12 +110,12 @@ def _report(
 def _tables(found: Sequence[Observation], markdown: bool) -> list[str]:
     return [
         "Spearman of a step's largest entropy with the drift of cached positions to the next step, all pairs "
-        f"pooled; 95 % bootstrap interval over prompts (of pairs, below {MIN_GROUPS} prompts), p by "
-        "permutation within prompts:",
+        "pooled; 95 % bootstrap interval over prompts (over blocks of their steps, below "
+        f"{MIN_GROUPS} prompts), p by circular shifts of the steps within prompts:",
         "",
         entropy_table(found, markdown),
         "",
-        "Rivals, coefficient and ROC area:",
+        "Rivals, coefficient and ROC area with their intervals:",
         "",
         rivals_table(found, markdown),
         "",

@@ -5,22 +5,32 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.correlation import Detection
 from analysis.plots.theme import SERIES, apply_theme, empty_figure, look
+from analysis.roc import Detection
 
 SIGNAL_NAMES = {
     "max_entropy": "largest entropy",
+    "mean_entropy": "mean entropy",
     "max_doubt": "largest doubt",
     "num_committed": "tokens committed",
     "since_full": "steps since the last full one",
+    "step": "step",
 }
+
+
+def area_text(detection: Detection) -> str:
+    """An area under the ROC curve with its interval."""
+    return f"{detection.area:.2f} [{detection.low:.2f}, {detection.high:.2f}]"
 
 
 def detection_figure(
     detections: Sequence[Detection], threshold: float | None = None, dark: bool = False
 ) -> go.Figure:
-    """ROC curves, one a signal; `threshold` marks the working point tau on the first of them."""
-    known = [detection for detection in detections if not np.isnan(detection.area)]
+    """ROC curves, one a signal that varies, each area with its interval.
+
+    threshold: tau, whose working point is marked on the curve of the largest entropy.
+    """
+    known = [detection for detection in detections if detection.varies and not np.isnan(detection.area)]
     share = detections[0].top_share if detections else 0.1
     title = f"Detecting the {share:.0%} of steps with the most drift"
     if not known:
@@ -33,7 +43,7 @@ def detection_figure(
             customdata=detection.threshold,
             mode="lines",
             line={"color": colour},
-            name=f"{SIGNAL_NAMES.get(detection.signal, detection.signal)} ({detection.area:.2f})",
+            name=f"{SIGNAL_NAMES.get(detection.signal, detection.signal)} {area_text(detection)}",
             hovertemplate="above %{customdata:.3f}: finds %{y:.0%}, false alarms %{x:.0%}",
         )
     figure.add_scatter(
@@ -44,12 +54,13 @@ def detection_figure(
         name="chance",
         hoverinfo="skip",
     )
-    if threshold is not None and np.isfinite(threshold):
-        # Thresholds fall, so the last one above tau is the working point.
-        at = max(int((known[0].threshold > threshold).sum()) - 1, 0)
+    judged = next((detection for detection in known if detection.signal == "max_entropy"), None)
+    if judged is not None and threshold is not None and np.isfinite(threshold):
+        # Thresholds fall: what lies above the first that tau reaches is what lies above tau.
+        at = int((judged.threshold > threshold).sum())
         figure.add_scatter(
-            x=[known[0].false_rate[at]],
-            y=[known[0].true_rate[at]],
+            x=[judged.false_rate[at]],
+            y=[judged.true_rate[at]],
             mode="markers",
             marker={"color": look(dark).warning, "size": 11, "symbol": "diamond"},
             name=f"τ = {threshold:g}",

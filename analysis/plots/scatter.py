@@ -17,7 +17,8 @@ def coefficient_text(name: str, result: RankCorrelation) -> str:
     if not result.known:
         return f"{name} not measured (n = {result.n})"
     interval = f"[{result.low:+.2f}, {result.high:+.2f}]"
-    return f"{name} {result.rho:+.2f} {interval}, n = {result.n}"
+    whose = "this run" if result.groups == 1 else f"{result.groups} prompts"
+    return f"{name} {result.rho:+.2f} {interval}, n = {result.n} steps of {whose}"
 
 
 def scatter_figure(

@@ -1,5 +1,6 @@
 """Drift, correlation, volatility, timeline and cost on traces whose answers are known."""
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,11 +8,12 @@ import numpy as np
 import pytest
 
 from analysis import Step, Trace
-from analysis.correlation import correlate, detect, drift_pairs
+from analysis.correlation import DriftPairs, correlate, detect, drift_pairs
 from analysis.cost import cost, num_targets, step_flops
 from analysis.drift import POSITION_CLASSES, drift, measured
 from analysis.timeline import timeline
 from analysis.volatility import by_age, volatility
+from tests.analysis.test_ranks import autoregression
 
 GEN, LAYERS = 24, 2
 FACTS = {
@@ -141,6 +143,68 @@ def test_roc_of_a_perfect_and_of_a_reversed_detector() -> None:
         detect(pairs, top_share=0)
 
 
+def pairs_of(
+    signal: np.ndarray, moved: np.ndarray, prompt: np.ndarray | None = None, **more: np.ndarray
+) -> DriftPairs:
+    """Pairs whose largest entropy is `signal`."""
+    steps = np.arange(len(moved))
+    signals = {"max_entropy": np.asarray(signal, float), **more}
+    return DriftPairs(
+        signals, np.asarray(moved, float), steps, 0 * steps if prompt is None else prompt, "cached", True
+    )
+
+
+def test_the_rates_at_a_threshold_are_those_of_the_rule() -> None:
+    name, rng = "max_entropy", np.random.default_rng(0)
+    pairs = pairs_of(rng.integers(0, 9, 60), rng.normal(size=60))
+    found = detect(pairs, top_share=0.3)
+    wanted = pairs.drift >= np.quantile(pairs.drift, 0.7)
+    for threshold, hit, miss in zip(found.threshold, found.true_rate, found.false_rate, strict=True):
+        above = pairs.signals[name] > threshold
+        assert (hit, miss) == pytest.approx((above[wanted].mean(), above[~wanted].mean()))
+    among = pairs.signals[name][wanted][:, None] - pairs.signals[name][~wanted]
+    assert found.area == pytest.approx(np.mean((among > 0) + (among == 0) / 2))
+
+
+def test_memory_of_a_detector_grows_with_its_pairs_and_not_with_their_square() -> None:
+    rng = np.random.default_rng(1)
+
+    def peak(n: int) -> int:
+        pairs = pairs_of(*rng.normal(size=(2, n)), np.arange(n) // 100)
+        tracemalloc.start()
+        detect(pairs)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(24_000) < 2.5 * peak(12_000)
+
+
+def test_an_area_has_an_interval_and_chance_lies_in_that_of_noise() -> None:
+    outside = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        moved, noise = autoregression(0.8, 127, rng), autoregression(0.8, 127, rng)
+        found = detect(pairs_of(noise, moved))
+        assert found.low <= found.area <= found.high
+        outside += not found.low <= 0.5 <= found.high
+    assert outside / 60 <= 0.15
+
+
+def test_a_better_detector_beats_a_worse_one_and_an_equal_one_does_not() -> None:
+    rng = np.random.default_rng(2)
+    moved, noise, other, blind = rng.normal(size=(4, 300))
+    pairs = pairs_of(moved + noise / 2, moved, like=moved + other / 2, blind=blind, same=np.ones(300))
+    good, like, worse, same = (detect(pairs, name) for name in ("max_entropy", "like", "blind", "same"))
+    assert good.beats(worse)
+    assert not worse.beats(good)
+    assert not good.beats(like)
+    assert not like.beats(good)
+    assert not good.beats(good)
+    assert good.varies
+    assert not same.varies
+
+
 def test_a_trace_without_a_probe_is_refused_by_name(trace: Trace) -> None:
     with pytest.raises(ValueError, match="'value_drift' is not in the trace; it holds drift"):
         measured(trace, "value_drift")
@@ -177,6 +241,25 @@ def test_volatility_intervals_cover_the_mean() -> None:
         curve = volatility([made_trace(ENTROPY, ENTROPY, lambda age, draw=draw: draw(0, 2))], level=0.9)
         covered += curve.low[2] <= 1 <= curve.high[2]
     assert 0.7 <= covered / 40 <= 1
+
+
+@pytest.mark.parametrize("prompts", [1, 4])
+def test_volatility_intervals_know_that_tokens_of_one_time_move_alike(prompts: int) -> None:
+    wide, narrow = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        alike, alone = [], []
+        for _ in range(prompts):
+            # What moves a step moves every token at that step, and the steps beside it.
+            weather = np.exp(autoregression(0.9, 2 * GEN, rng))
+            moves = iter([weather[t] for t in range(1, GEN) for _ in range(t)])
+            alike.append(made_trace(ENTROPY, ENTROPY, lambda age, moves=moves: next(moves)))
+            shuffled = iter(rng.permutation([weather[t] for t in range(1, GEN) for _ in range(t)]))
+            alone.append(made_trace(ENTROPY, ENTROPY, lambda age, moves=shuffled: next(moves)))
+        for traces, widths in ((alike, wide), (alone, narrow)):
+            curve = volatility(traces)
+            widths.append(np.mean((curve.high - curve.low)[: GEN // 2]))
+    assert np.mean(wide) > 1.2 * np.mean(narrow)
 
 
 def test_timeline_knows_ages_and_blocks(trace: Trace) -> None:

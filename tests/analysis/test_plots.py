@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 
 from analysis import Trace
-from analysis.correlation import correlate, detect, drift_pairs
+from analysis.correlation import DriftPairs, correlate, detect, drift_pairs
 from analysis.drift import drift
 from analysis.plots import (
     detection_figure,
@@ -97,6 +97,26 @@ def test_scatter_holds_the_pairs_and_says_both_coefficients(watched: Trace) -> N
     np.testing.assert_allclose(np.array(figure.data[0].y)[kept], pairs.drift[kept])
     assert "Spearman +1.00" in figure.layout.title.text
     assert "given the number committed" in figure.layout.title.text
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.6, 0.7, 0.9, 1.0])
+def test_the_working_point_is_that_of_the_rule(threshold: float) -> None:
+    values, moved = np.array([0.6, 0.9, 0.6, 0.3]), np.array([2.0, 2.0, 1.0, 1.0])
+    pairs = DriftPairs({"max_entropy": values}, moved, np.arange(4), np.zeros(4, int), "cached", True)
+    point = detection_figure([detect(pairs, top_share=0.5)], threshold).data[-1]
+    above = values > threshold
+    assert (point.y[0], point.x[0]) == (above[:2].mean(), above[2:].mean())
+
+
+def test_a_signal_that_never_varies_is_no_curve_and_takes_no_working_point(watched: Trace) -> None:
+    pairs = drift_pairs([watched])
+    found = [detect(pairs, name) for name in ("num_committed", "since_full", "max_doubt", "max_entropy")]
+    *curves, chance, point = detection_figure(found, 0.5).data
+    assert [curve.name.split(" ")[1] for curve in curves] == ["doubt", "entropy"]
+    assert (chance.name, point.name) == ("chance", "τ = 0.5")
+    assert detection_figure(found[:3], 0.5).data[-1].name == "chance", "tau is a threshold of entropy"
+    assert f"[{found[3].low:.2f}, {found[3].high:.2f}]" in curves[-1].name
+    assert not detection_figure(found[:2], 0.5).data
 
 
 def test_recompute_map_draws_the_canvas_by_step(trace: Trace) -> None:
