@@ -40,7 +40,7 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser.add_argument("--rows", default="32,64,96", metavar="N,N,...", help="rows of a partial step")
     parser.add_argument("--gen-length", type=int, default=256, help="tokens after the prompt (256)")
     parser.add_argument("--repeats", type=int, default=20, help="rounds after a warm-up (20)")
-    parser.add_argument("--minutes", type=float, default=8.0, help="begin no further size after so long (8)")
+    parser.add_argument("--minutes", type=float, default=7.0, help="begin no further size after so long (7)")
     parser.add_argument(
         "--tflops", type=float, help="the device's peak in 10^12 operations a second, bfloat16"
     )
