@@ -15,9 +15,10 @@ class RankCorrelation:
 
     rho: NaN below three pairs or where either variable is constant. low, high: percentile bootstrap
     interval at `level`, see `resamples`: over prompts where there are enough of them, else over the steps of
-    these prompts. p: two-sided, the share of circular shifts within prompts that reach rho; of one prompt
-    all of them are taken, so it can't lie below 1 / n. ties: pairs that share their value of the first
-    variable with another pair. groups: prompts the pairs come from.
+    these prompts; of some hundred steps that resemble each other much it is somewhat too narrow. p:
+    two-sided, the share of circular shifts within prompts that reach rho; of one prompt all of them are
+    taken, so it can't lie below 1 / n. ties: pairs that share their value of the first variable with another
+    pair. groups: prompts the pairs come from.
     """
 
     rho: float
@@ -65,9 +66,9 @@ def spearman(
     if np.isnan(rho):
         return RankCorrelation(np.nan, np.nan, np.nan, np.nan, n, ties, groups, level)
     rng = np.random.default_rng(seed)
-    drawn = np.concatenate(
-        [coefficients(columns, weights) for weights in resamples(of, _influence(columns), rng)]
-    )
+    # Their product remembers no longer than either series does: blocks that serve both are long enough.
+    chance = resamples(of, np.stack(_residuals(columns), axis=1), rng)
+    drawn = np.concatenate([coefficients(columns, weights) for weights in chance])
     low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     p = _shift_p(columns, of, rng)
     return RankCorrelation(rho, float(low), float(high), p, n, ties, groups, level)
@@ -103,12 +104,6 @@ def _weighted_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     starts = np.searchsorted(dense[order], np.arange(dense.max() + 1))
     held = np.add.reduceat(weights[:, order], starts, axis=1)
     return (held.cumsum(axis=1) - held + (held + 1) / 2)[:, dense]
-
-
-def _influence(columns: list[np.ndarray]) -> np.ndarray:
-    """How much each pair moves the coefficient, to first order, float [n]; it makes up a block's length."""
-    x, y = (column * np.sqrt(len(column)) for column in _residuals(columns))
-    return x * y - (x @ y) / len(x) * (x**2 + y**2) / 2
 
 
 def _residuals(columns: list[np.ndarray]) -> list[np.ndarray]:

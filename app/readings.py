@@ -65,6 +65,11 @@ SCATTER = Reading(
             "successive steps resemble each other, blocks of them are drawn, not single steps.",
         ),
         (
+            "p",
+            "Share of all shifts of the one series along the other, its end moved to its front, that reach "
+            "the coefficient: where it is small, slow change of each does not explain it alone.",
+        ),
+        (
             "given the number committed",
             "The same with the number of tokens committed in the step partialled out: more commits raise "
             "both the largest entropy and the drift.",

@@ -13,12 +13,12 @@ LOG_SIGNALS = ("max_entropy", "mean_entropy")
 
 
 def coefficient_text(name: str, result: RankCorrelation) -> str:
-    """A coefficient with its interval and sample, or what is missing for one."""
+    """A coefficient with its interval, p and sample, or what is missing for one."""
     if not result.known:
         return f"{name} not measured (n = {result.n})"
     interval = f"[{result.low:+.2f}, {result.high:+.2f}]"
     whose = "this run" if result.groups == 1 else f"{result.groups} prompts"
-    return f"{name} {result.rho:+.2f} {interval}, n = {result.n} steps of {whose}"
+    return f"{name} {result.rho:+.2f} {interval}, p = {result.p:.2g}, n = {result.n} steps of {whose}"
 
 
 def scatter_figure(
