@@ -128,6 +128,19 @@ def served(python: Path, repository: Path, home: Path, log: Path) -> Iterator[Se
         process.wait(timeout=30)
 
 
+def check_rights(python: Path, repository: Path, pid: int) -> None:
+    """Raise CheckFailedError where the server is root in any way, or its user may change the repository."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    ids = next(line for line in lines if line.startswith("Uid:")).split()[1:]
+    if "0" in ids:
+        raise CheckFailedError(f"the server runs as root: real, effective, saved and file user are {ids}")
+    # Tried, not read off the modes: what a user may do also depends on its capabilities.
+    for attempt in ("open('app.py', 'a')", "open('new.py', 'w')", "__import__('os').remove('app.py')"):
+        command = [*as_plain_user(python), python, "-c", attempt]
+        if subprocess.run(command, cwd=repository, capture_output=True).returncode == 0:
+            raise CheckFailedError(f"the server's user may change the repository: {attempt}")
+
+
 def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
@@ -156,6 +169,7 @@ def check(interpreter: str, tests: Sequence[str]) -> None:
             say(
                 f"up after {server.seconds:.1f} s (allowed: {START_SECONDS}) as {user_of(server.process.pid)}"
             )
+            check_rights(python, repository, server.process.pid)
             late = server.seconds > START_SECONDS
             more = {"APP_ADDRESS": server.address, "APP_SPACE": SPACE, "REQUIRE_BROWSER": "1"}
             command = [sys.executable, "-m", "pytest", "-q", "tests/app/browser", *tests]

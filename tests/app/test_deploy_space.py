@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import urllib.request
@@ -14,7 +15,18 @@ import pytest
 from app.catalog import CATALOG
 from app.start import new_workshop
 from app.zero_gpu import has_zero_gpu
-from tests.app.space_check import HARMLESS, ROOT, SPACE, as_plain_user, copy_tracked, remove, served, user_of
+from tests.app.space_check import (
+    HARMLESS,
+    ROOT,
+    SPACE,
+    CheckFailedError,
+    as_plain_user,
+    check_rights,
+    copy_tracked,
+    remove,
+    served,
+    user_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +71,7 @@ def test_page_starts_as_a_plain_user_who_may_write_a_home_only(folder: Path) -> 
     copy_tracked(repository, "--cached", "--others", "--exclude-standard")
     with served(Path(sys.executable), repository, home, log) as server:
         assert user_of(server.process.pid) != "root"
+        check_rights(Path(sys.executable), repository, server.process.pid)
         with urllib.request.urlopen(f"{server.address}/config", timeout=60) as answer:
             config = json.load(answer)
     [model] = [part for part in config["components"] if part["props"].get("elem_id") == "model"]
@@ -66,6 +79,37 @@ def test_page_starts_as_a_plain_user_who_may_write_a_home_only(folder: Path) -> 
     assert not model["props"]["allow_custom_value"]
     said = log.read_text()
     assert said.count("Traceback") <= said.count(HARMLESS), said[-3000:]
+
+
+@pytest.mark.parametrize("open_to_all", ["app.py", "."])
+def test_a_repository_that_the_page_could_change_is_noticed(open_to_all: str, folder: Path) -> None:
+    needs_setpriv()
+    if sys.platform != "linux":
+        pytest.skip("whose a process is stands in /proc, which is Linux")
+    repository, python = folder / "app", Path(sys.executable)
+    repository.mkdir()
+    (repository / "app.py").write_text("")
+    (repository / "app.py").chmod(0o444)
+    repository.chmod(0o555)
+    waiting = "import time; print('here', flush=True); time.sleep(600)"
+    with subprocess.Popen([*as_plain_user(python), python, "-c", waiting], stdout=subprocess.PIPE) as process:
+        try:
+            # Until it has spoken, it may still be root on its way to another user.
+            assert process.stdout is not None
+            process.stdout.readline()
+            check_rights(python, repository, process.pid)
+            (repository / open_to_all).chmod(0o777)
+            with pytest.raises(CheckFailedError, match="may change the repository"):
+                check_rights(python, repository, process.pid)
+        finally:
+            process.kill()
+
+
+def test_a_server_of_roots_is_noticed(folder: Path) -> None:
+    if os.geteuid() != 0 or sys.platform != "linux":
+        pytest.skip("only root has processes of root's")
+    with pytest.raises(CheckFailedError, match="runs as root"):
+        check_rights(Path(sys.executable), folder, os.getpid())
 
 
 def needs_setpriv() -> None:
