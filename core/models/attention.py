@@ -49,7 +49,7 @@ def _two_products(q: Tensor, keys: Tensor, values: Tensor, key_mask: Tensor | No
     unused, scale = q.new_empty(1), width**-0.5
     rows = queries.shape[1]
     # All rows of one head before all heads of one row: keys are read once.
-    heads_at_once = max(1, min(len(queries), NUM_SCORES // (rows * length)))
+    heads_at_once = max(1, min(len(queries), NUM_SCORES // max(1, rows * length)))
     rows_at_once = max(1, min(rows, NUM_SCORES // (heads_at_once * length)))
     for head in range(0, len(queries), heads_at_once):
         some = slice(head, head + heads_at_once)

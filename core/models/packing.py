@@ -1,8 +1,10 @@
 """How a loaded model's weights lie in memory: as this device multiplies few rows with them fastest."""
 
+import copy
 import time
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -102,6 +104,16 @@ class PackedLinear(nn.Module):
         if self.tail is None:
             self.tail = _pack(self.packed.to_dense()[-width:])
         return _product(x, self.tail, None if self.bias is None else self.bias[-width:])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PackedLinear":
+        """A copy with blocks of its own, which PyTorch can't copy as they lie."""
+        plain = self.weight
+        twin = Linear(plain.shape[1], plain.shape[0], bias=False, device="meta")
+        twin.weight = nn.Parameter(plain, requires_grad=False)
+        twin.bias = copy.deepcopy(self.bias, memo)
+        copied = PackedLinear(twin).train(self.training)
+        memo[id(self)] = copied
+        return copied
 
     @property
     def weight(self) -> Tensor:

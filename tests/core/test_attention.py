@@ -40,6 +40,12 @@ def test_two_products_are_the_fused_attention(
     torch.testing.assert_close(attend(q, turned, values, mask), fused)
 
 
+def test_no_rows_mix_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "multiplies", lambda device, dtype: True)
+    q, keys, values = tensors(0, 19)
+    assert attend(q, keys, values).shape == (2, 4, 0, 8)
+
+
 def test_bfloat16_attention_is_float32s_up_to_rounding() -> None:
     q, keys, values = (x.bfloat16() for x in tensors(33, 150))
     exact = F.scaled_dot_product_attention(q.double(), keys.double(), values.double(), enable_gqa=True)

@@ -1,5 +1,7 @@
 """Weights laid out for speed give the products of plain ones."""
 
+import copy
+
 import pytest
 import torch
 
@@ -49,6 +51,18 @@ def test_arranged_weights_keep_a_models_logits(dtype: torch.dtype, tied: bool) -
     assert isinstance(backbone.head, PackedLinear) == (packs and not tied)
     if tied:
         assert backbone.head.weight is backbone.embedding.weight
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_copied_model_computes_the_same_on_weights_of_its_own(dtype: torch.dtype) -> None:
+    backbone = random_backbone(dtype)
+    arrange_weights(backbone)
+    tokens = torch.arange(20)[None]
+    with torch.inference_mode():
+        before = backbone(tokens)
+        twin = copy.deepcopy(backbone)
+        assert twin.layers[0].down is not backbone.layers[0].down
+        assert torch.equal(twin(tokens), before)
 
 
 @pytest.mark.parametrize("faster", [True, False])
