@@ -1,16 +1,17 @@
 """Bench: what a step costs, by policy and size; seconds of full steps, partial steps and decisions."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from itertools import zip_longest
+from statistics import mean, median, quantiles
 
 import torch
 
 from analysis.bench_point import BenchPoint
 from analysis.recorder import TraceRecorder
 from analysis.settings import Setting
-from analysis.trace import SECONDS, Step, Trace
+from analysis.trace import SECONDS, Trace
 from core import GenerationConfig, LanguageModel, stream
 
 
@@ -20,6 +21,42 @@ class Place:
 
     prompt_length: int
     batch: int
+
+
+@dataclass(frozen=True)
+class BatchStep:
+    """One pass of the whole batch: full where any sequence's is; rows: mean over the sequences decoded."""
+
+    full: bool
+    rows: float
+    seconds: Mapping[str, float]
+
+    @property
+    def work(self) -> float:
+        """Seconds without the decision."""
+        return self.seconds["forward"] + self.seconds["decode"]
+
+
+@dataclass(frozen=True)
+class BatchRun:
+    """One run from its first pass to its last; tokens: useful ones of all sequences."""
+
+    steps: tuple[BatchStep, ...]
+    tokens: int
+
+    @property
+    def seconds(self) -> float:
+        return sum(step.seconds[part] for step in self.steps for part in SECONDS)
+
+    @classmethod
+    def of(cls, traces: Sequence[Trace]) -> "BatchRun":
+        """Fold the traces of sequences that started together; each has the batch's seconds while it ran."""
+        steps = []
+        for row in zip_longest(*(trace.steps for trace in traces)):
+            running = [step for step in row if step is not None]
+            rows = mean(step.num_refreshed for step in running)
+            steps.append(BatchStep(any(step.full for step in running), rows, running[0].seconds))
+        return cls(tuple(steps), sum(trace.num_useful_tokens for trace in traces))
 
 
 def bench(
@@ -41,17 +78,18 @@ def bench(
                 f"prompt_length {place.prompt_length} + gen_length exceeds the model's positions"
             )
         prompts = random_prompts(model, place, seed)
-        runs: dict[str, list[Trace]] = {setting.label: [] for setting in settings}
+        runs: dict[str, list[BatchRun]] = {setting.label: [] for setting in settings}
         peaks: dict[str, int | None] = {}
         for repeat in range(repeats + 1):
             for setting in settings:
-                trace, peak = _run(model, prompts, setting, base)
+                run, peak = _run(model, prompts, setting, base)
                 # The first round warms up and is not counted.
                 if repeat:
-                    runs[setting.label].append(trace)
+                    runs[setting.label].append(run)
                     peaks[setting.label] = peak
         for setting in settings:
-            yield _point(setting, runs[setting.label], place, peaks[setting.label])
+            made = runs[setting.label], setting.decoding(base).gen_length, place, peaks[setting.label]
+            yield _point(model, setting, *made)
 
 
 def random_prompts(model: LanguageModel, place: Place, seed: int) -> list[list[int]]:
@@ -64,50 +102,55 @@ def random_prompts(model: LanguageModel, place: Place, seed: int) -> list[list[i
 
 def _run(
     model: LanguageModel, prompts: list[list[int]], setting: Setting, base: GenerationConfig
-) -> tuple[Trace, int | None]:
+) -> tuple[BatchRun, int | None]:
     cuda = model.device.type == "cuda"
     if cuda:
         torch.cuda.reset_peak_memory_stats(model.device)
     recorder = TraceRecorder()
     for event in stream(model, prompts, setting.decoding(base), setting.make_policy()):
         recorder.observe(event)
-    return recorder.trace(), torch.cuda.max_memory_allocated(model.device) if cuda else None
+    peak = torch.cuda.max_memory_allocated(model.device) if cuda else None
+    return BatchRun.of(recorder.traces()), peak
 
 
-def _point(setting: Setting, runs: list[Trace], place: Place, peak: int | None) -> BenchPoint:
+def _point(
+    model: LanguageModel,
+    setting: Setting,
+    runs: list[BatchRun],
+    gen_length: int,
+    place: Place,
+    peak: int | None,
+) -> BenchPoint:
     steps = [step for run in runs for step in run.steps]
-    full = [_work(step) for step in steps if step.full]
+    full = [step.work for step in steps if step.full]
     partial = [step for step in steps if not step.full]
-    totals = [sum(step.seconds[part] for step in run.steps for part in SECONDS) for run in runs]
+    totals = [run.seconds for run in runs]
     plans = [step.seconds["plan"] for run in runs for step in run.steps[1:]]
-    overheads = [
-        sum(step.seconds["plan"] for step in run.steps) / total
-        for run, total in zip(runs, totals, strict=True)
-    ]
-    first = runs[0]
+    overheads = [sum(step.seconds["plan"] for step in run.steps) / run.seconds for run in runs]
     plan_low, plan_high = _quartiles(plans)
     overhead_low, overhead_high = _quartiles(overheads)
+    facts = model.facts()
     return BenchPoint(
         setting=setting.label,
-        model=str(first.model["ref"]),
-        num_layers=first.num_layers,
-        hidden_size=int(first.model["hidden_size"]),
+        model=str(facts["ref"]),
+        num_layers=model.spec.num_layers,
+        hidden_size=model.spec.hidden_size,
         prompt_length=place.prompt_length,
-        gen_length=first.gen_length,
+        gen_length=gen_length,
         batch=place.batch,
-        dtype=str(first.model["dtype"]),
-        device=str(first.model["device"]),
+        dtype=str(facts["dtype"]),
+        device=str(facts["device"]),
         threads=torch.get_num_threads(),
         repeats=len(runs),
-        steps=len(first.steps),
+        steps=len(runs[0].steps),
         full_seconds=median(full) if full else None,
-        partial_seconds=median(map(_work, partial)) if partial else None,
-        partial_rows=median(step.num_refreshed for step in partial) if partial else None,
+        partial_seconds=median(step.work for step in partial) if partial else None,
+        partial_rows=median(step.rows for step in partial) if partial else None,
         plan_seconds=median(plans) if plans else None,
         decision_overhead=median(overheads),
         seconds=median(totals),
         spread=(max(totals) - min(totals)) / median(totals),
-        tokens_per_second=place.batch * first.gen_length / median(totals),
+        tokens_per_second=median(run.tokens / run.seconds for run in runs),
         peak_bytes=peak,
         plan_low=plan_low,
         plan_high=plan_high,
@@ -122,7 +165,3 @@ def _quartiles(values: Sequence[float]) -> tuple[float | None, float | None]:
         return None, None
     low, _, high = quantiles(values, n=4, method="inclusive")
     return low, high
-
-
-def _work(step: Step) -> float:
-    return step.seconds["forward"] + step.seconds["decode"]

@@ -13,12 +13,14 @@ from analysis.records import record
 class BenchPoint:
     """One policy at one size: medians over `repeats` runs after a warm-up.
 
-    Seconds are of the whole batch. full_seconds, partial_seconds: a step of that kind without its
-    decision, None where no such step was taken; the first step counts as full. plan_seconds: the decision
-    of a step after the first. partial_rows: rows a partial step recomputes. decision_overhead: plan over
-    all seconds of a run, as the paper defines it. *_low, *_high: quartiles over the steps and over the
-    runs, None where there is one alone; num_plans: decisions timed. spread: (slowest - fastest) / median of
-    the runs' seconds. peak_bytes: device memory, None on a CPU.
+    Seconds and steps are of the whole batch, from its first pass to its last. full_seconds,
+    partial_seconds: a step of that kind without its decision, None where no such step was taken; full where
+    any sequence's is, as the first one always. plan_seconds: the decision of a step after the first.
+    partial_rows: rows a partial step recomputes, mean over the sequences. decision_overhead: plan over all
+    seconds of a run, as the paper defines it. *_low, *_high: quartiles over the steps and over the runs, None
+    where there is one alone; num_plans: decisions timed. spread: (slowest - fastest) / median of the runs'
+    seconds. tokens_per_second: generated tokens of all sequences, each up to and including its first
+    end-of-text. peak_bytes: device memory, None on a CPU.
     """
 
     setting: str

@@ -1,17 +1,19 @@
 """Bench: shapes as text, what a point counts, and the command on a model of a few thousand weights."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from analysis import TraceRecorder
 from analysis.__main__ import main
-from analysis.bench import Place, bench, random_prompts
+from analysis.bench import BatchRun, Place, bench, random_prompts
 from analysis.bench_point import BenchPoint, to_frame
 from analysis.settings import Setting
 from analysis.shapes import SHAPES, parse_shape, random_model
-from core import GenerationConfig
+from core import GenerationConfig, generate
 
 TINY = "small:num_layers=2,hidden_size=64,vocab_size=64"
 BASE = GenerationConfig(gen_length=8, block_length=4, unmask="quota", steps=4)
@@ -55,6 +57,33 @@ def test_points_tell_full_from_partial_steps() -> None:
     assert [BenchPoint.from_json(vars(point)) for point in points] == points
     with pytest.raises(ValueError, match="positions"):
         list(bench(model, BASE, settings, [Place(40000, 1)], repeats=1))
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("policy", ["none", "dual", "entropy:entropy_threshold=inf,recent=4"])
+def test_a_batch_takes_until_its_last_sequence_ends_and_counts_useful_tokens(batch: int, policy: str) -> None:
+    # Of so few words end-of-text comes soon, but not in every sequence at the same step.
+    shape, setting = TINY.replace("vocab_size=64", "vocab_size=8"), Setting.parse(policy)
+    model = random_model(shape, torch.device("cpu"), torch.float32)
+    base = GenerationConfig(gen_length=64, block_length=32, threshold=0.9, stop_at_eos=True)
+    made = generate(model, random_prompts(model, Place(5, batch), seed=0), base, setting.make_policy())
+    [eos] = model.spec.eos_token_ids
+    useful = [one.tokens.index(eos) + 1 if eos in one.tokens else 64 for one in made]
+    assert batch == 1 or len({one.num_steps for one in made}) > 1
+    assert sum(useful) < 64 * batch
+    [point] = bench(model, base, [setting], [Place(5, batch)], repeats=1)
+    assert point.steps == max(one.num_steps for one in made)
+    assert point.tokens_per_second * point.seconds == pytest.approx(sum(useful))
+    assert point.num_plans == point.steps - 1
+
+
+def test_a_pass_is_full_where_it_is_for_any_sequence(recorder: TraceRecorder) -> None:
+    long, other = recorder.traces()
+    refreshed = [replace(step, full=step.step < 2) for step in other.steps[:3]]
+    run = BatchRun.of([replace(other, steps=tuple(refreshed)), long])
+    assert [step.full for step in run.steps] == [True, True, False, False]
+    assert run.seconds == pytest.approx(4.0)
+    assert run.tokens == long.num_useful_tokens + 3
 
 
 def test_random_prompts_hold_no_special_token() -> None:
