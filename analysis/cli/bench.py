@@ -46,6 +46,7 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser.add_argument("--repeats", type=int, default=5, help="runs after a warm-up (5)")
     parser.add_argument(
         "--policies",
+        "--policy",
         nargs="+",
         default=list(DEFAULT),
         metavar="NAME[:KEY=VALUE,...]",

@@ -27,6 +27,7 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parsing.add_common_options(parser, policy=False)
     parser.add_argument(
         "--policies",
+        "--policy",
         nargs="+",
         default=list(DEFAULT),
         metavar="NAME[:KEY=VALUE,...]",

@@ -83,7 +83,9 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
         parser.add_argument("--limit", type=int, help="use only the first LIMIT prompts")
     default = GenerationConfig()
     parser.add_argument("--gen-length", type=int, help=f"tokens to generate ({default.gen_length})")
-    parser.add_argument("--block-length", type=int, help=f"decoding window ({default.block_length})")
+    parser.add_argument(
+        "--block-length", type=int, help=f"decoding window ({default.block_length}, at most gen-length)"
+    )
     parser.add_argument("--unmask", help=f"commit rule: {', '.join(UNMASK_RULES)} ({default.unmask})")
     parser.add_argument("--threshold", type=float, help=f"confidence to commit at ({default.threshold})")
     parser.add_argument("--steps", type=int, help="denoising steps of the quota rule (gen-length)")
@@ -109,6 +111,9 @@ def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
             if name in config:
                 raise UsageError(f"{name} is given both as an option and in --set")
             config[name] = value
+    length, usual = config.get("gen_length"), GenerationConfig().block_length
+    if isinstance(length, int) and 0 < length < usual:
+        config.setdefault("block_length", length)
     return GenerationConfig(**config)
 
 

@@ -39,7 +39,9 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser.add_argument("--draw-seed", type=int, default=0, help="seed of the draws (0)")
     parser.add_argument("--repeats", type=int, default=1, help="times each prompt is measured (1)")
     parser.add_argument("--vanilla", action="store_true", help="also measure one token a step")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.jsonl", help="outcomes as they come")
+    parser.add_argument(
+        "--out", "--json", type=Path, required=True, metavar="FILE.jsonl", help="outcomes as they come"
+    )
     add_worker_option(parser)
     parsing.add_markdown_option(parser)
     parser.set_defaults(command=command)

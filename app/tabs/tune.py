@@ -18,6 +18,7 @@ from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE, Controls, policy_value
 from app.tabs.decode import OWN_LINE, one_prompt
 from app.tune import (
+    ERRAND,
     TuneJob,
     best_json,
     front_value,
@@ -87,7 +88,7 @@ class TuneTab:
         return [prompts, file, taus, ks, keep, lose, save]
 
     def _stop(self, request: gr.Request) -> None:
-        self.workshop.turns.stop(visitor_of(request))
+        self.workshop.turns.stop(visitor_of(request), ERRAND)
 
     def _run(
         self,

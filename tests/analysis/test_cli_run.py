@@ -211,3 +211,18 @@ def test_a_setting_that_takes_infinity_says_so(capsys: pytest.CaptureFixture[str
     for value in ("nan", "high"):
         assert main(["run", "--prompt", "a", "--set", f"entropy_threshold={value}"]) == 2
         assert "allowed: a number, or inf" in capsys.readouterr().err
+
+
+def test_common_options_are_common(folder: str, tmp_path: Path) -> None:
+    """A short generation needs no block length, and one policy may be named as every command does."""
+    prompt = ["--prompt-ids", "3,4,5", "--gen-length", "8", "--dtype", "float32", "--device", "cpu"]
+    trace, compared, swept = (tmp_path / name for name in ("run.json", "compare.json", "sweep.jsonl"))
+    assert main(["run", "--model", folder, *prompt, "--policy", "dual", "--json", str(trace)]) == 0
+    assert json.loads(trace.read_text())["generation"]["block_length"] == 8
+    few = ["--repeats", "1", "--no-vanilla"]
+    assert (
+        main(["compare", "--model", folder, *prompt, "--policy", "dual", *few, "--json", str(compared)]) == 0
+    )
+    assert compared.stat().st_size
+    assert main(["sweep", "--model", folder, *prompt, "--grid", "recent=1,2", "--json", str(swept)]) == 0
+    assert swept.stat().st_size

@@ -13,6 +13,7 @@ from app.models import ModelShelf
 from app.panels import script_paths
 from app.problems import FILE, Problems
 from app.tabs.decode import ERRAND
+from app.tune import ERRAND as TUNING
 from app.ui import build, launch_options
 from app.workshop import Workshop
 from core.training.problems import read_problems
@@ -61,7 +62,7 @@ def test_stop_of_a_run_leaves_what_the_visitor_has_going_in_other_tabs(workshop:
     page = build(workshop)
     ids = {getattr(block, "elem_id", None): key for key, block in page.blocks.items()}
     stop = next(fn for fn in page.fns.values() if (ids["stop"], "click") in fn.targets)
-    run, search = workshop.turns.join("me", ERRAND), workshop.turns.join("me")
+    run, search = workshop.turns.join("me", ERRAND), workshop.turns.join("me", TUNING)
     stop.fn(gr.Request(session_hash="me"))
     assert (run.is_stopped(), search.is_stopped()) == (True, False)
 

@@ -172,7 +172,10 @@ def test_greedy_in_the_rule_s_order_offers_window_masks_near_the_last_commit() -
 
 @pytest.mark.parametrize(
     ("settings", "named"),
-    [({"random_order": False}, "center"), ({"random_order": False, "center": "last", "neighbours": 0}, "neighbours")],
+    [
+        ({"random_order": False}, "center"),
+        ({"random_order": False, "center": "last", "neighbours": 0}, "neighbours"),
+    ],
 )
 def test_greedy_refuses_settings_that_leave_nothing_to_decode(settings: dict, named: str) -> None:
     with pytest.raises(ValueError, match=f"{named}.*random_order is false"):
