@@ -27,7 +27,7 @@ from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.tuning import Tuning
 from analysis.volatility import volatility
-from analysis.wording import counted, few_prompts, percent, saved, workforce
+from analysis.wording import counted, few_prompts, percent, workforce
 
 T = TypeVar("T")
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -209,10 +209,10 @@ def _chosen(tuning: Tuning) -> Iterable[str]:
     if best is None:
         yield f"no setting keeps the budget of {goal.budget:.1%} {goal.keep}"
     else:
-        costs = f"{saved(best.cost, goal.objective)}, {percent(best.loss)} of {goal.keep} lost, n = "
+        costs = f"{tuning.spent}; {percent(best.loss)} of {goal.keep} lost, n = "
         found = f"{best.setting.described}, {costs}{counted(best.prompts, 'prompt')}"
         if tuning.saves:
             yield f"best within {goal.budget:.1%} of {goal.keep}: {found}"
         else:
-            yield f"no setting within the budget spends less {goal.objective} than no cache; nearest: {found}"
+            yield f"no measurable saving of {goal.objective} within the budget; nearest: {found}"
     yield from few_prompts(prompts)

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.bench_point import BenchPoint
 from analysis.comparison import Comparison, Summary, summarise
+from analysis.confirmation import Confirmation
 from analysis.measure import Outcome
 from analysis.parquet import read_parquet
 from analysis.records import check_numbers, record
@@ -185,4 +186,5 @@ def _tuning(found: dict[str, Any]) -> Tuning:
         goal=Goal(**found["goal"]),
         measured=int(found["measured"]),
         full_grid=int(found["full_grid"]),
+        confirmed=record(Confirmation, found["confirmed"]) if found.get("confirmed") else None,
     )

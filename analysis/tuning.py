@@ -3,97 +3,19 @@
 import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import mean
 
-import pandas as pd
-
 from analysis.comparison import agreement
+from analysis.confirmation import REPEATS, confirmation, confirming_units
 from analysis.executors import Executor
 from analysis.measure import Outcome, Unit, reference_of
 from analysis.settings import Setting
-
-KEEPS = ("agreement", "accuracy")
-OBJECTIVES = ("seconds", "flops")
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What to keep and what to save.
-
-    keep: `agreement` with the tokens of the same decoding without a cache, or graded `accuracy`. budget:
-    how much of it may be lost, a share. objective: `seconds` or `flops`, over those without a cache.
-    """
-
-    keep: str = "agreement"
-    budget: float = 0.05
-    objective: str = "seconds"
-
-    def __post_init__(self) -> None:
-        if self.keep not in KEEPS:
-            raise ValueError(f"keep is {self.keep!r}; allowed: {', '.join(KEEPS)}")
-        if not 0 <= self.budget < 1:
-            raise ValueError(f"budget is {self.budget!r}; allowed: a share from 0 up to 1")
-        if self.objective not in OBJECTIVES:
-            raise ValueError(f"objective is {self.objective!r}; allowed: {', '.join(OBJECTIVES)}")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A setting as measured so far, on `prompts` prompts.
-
-    cost: objective over that without a cache, below 1 saves. loss: mean share of agreement or accuracy
-    lost over all prompts; where not all were measured, the least that it can still come to. low, high:
-    the smallest and largest cost on one prompt, each measured once.
-    """
-
-    setting: Setting
-    cost: float
-    loss: float
-    prompts: int
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """candidates: those that may keep the budget by cost, then the others by loss. best: the cheapest that
-    keeps it on every prompt, None where none does.
-
-    front: those measured on every prompt that no other such one beats in both cost and loss, cheapest
-    first. measured: units decoded, full_grid: units a full grid would have taken.
-    """
-
-    candidates: tuple[Candidate, ...]
-    best: Candidate | None
-    front: tuple[Candidate, ...]
-    goal: Goal
-    measured: int
-    full_grid: int
-
-    @property
-    def saves(self) -> bool:
-        """Whether the best one costs less than no cache."""
-        return self.best is not None and self.best.cost < 1
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a candidate."""
-        best = self.best.setting.label if self.best else None
-        return pd.DataFrame(
-            [
-                {
-                    "setting": candidate.setting.label,
-                    "cost": candidate.cost,
-                    "cost_low": candidate.low,
-                    "cost_high": candidate.high,
-                    "loss": candidate.loss,
-                    "prompts": candidate.prompts,
-                    "on_front": candidate in self.front,
-                    "best": candidate.setting.label == best,
-                }
-                for candidate in self.candidates
-            ]
-        )
+from analysis.tuned import KEEPS as KEEPS
+from analysis.tuned import OBJECTIVES as OBJECTIVES
+from analysis.tuned import Candidate as Candidate
+from analysis.tuned import Goal as Goal
+from analysis.tuned import Tuning as Tuning
+from analysis.tuned import pareto_front as pareto_front
 
 
 class Search:
@@ -122,43 +44,75 @@ class Search:
         self.order = random.Random(seed).sample(range(num_prompts), num_prompts)
         self.first = self.order[:first_prompts]
         self.outcomes: dict[str, Outcome] = {}
+        self.repeats: dict[str, Outcome] = {}
         self._losses: dict[str, float] = {}
 
     def recall(self, outcomes: Iterable[Outcome]) -> None:
-        """Take over what was measured before; outcomes of other settings and of repeats are left out."""
+        """Take over what was measured before; outcomes of other settings are left out."""
         references = [reference_of(setting) for setting in self.settings.values()]
         every = (*self.settings.values(), *references)
         known = {Unit(setting, prompt).key for setting in every for prompt in self.order}
-        self.outcomes |= {outcome.key: outcome for outcome in outcomes if outcome.key in known}
+        again = {
+            Unit(setting, prompt, repeat).key
+            for setting in every
+            for prompt in self.order
+            for repeat in range(1, REPEATS + 1)
+        }
+        for outcome in outcomes:
+            if outcome.key in known:
+                self.outcomes[outcome.key] = outcome
+            elif outcome.key in again:
+                self.repeats[outcome.key] = outcome
 
     def run(self, execute: Executor) -> Iterator[Outcome]:
         """Measure until the best is known, `width` settings at a time, each outcome as it comes.
 
-        What `outcomes` holds is not measured again.
+        What `outcomes` holds is not measured again. Then the seconds of the best one are confirmed.
         """
         settings = self.settings.values()
         references = {reference_of(setting).label: reference_of(setting) for setting in settings}
-        start = [Unit(reference, prompt) for reference in references.values() for prompt in self.order]
-        start += [Unit(setting, prompt) for prompt in self.first for setting in settings]
+        start = []
+        for prompt in self.order:
+            # Next to each other in time, so that a machine that slows down slows both.
+            beside = (*references.values(), *(settings if prompt in self.first else ()))
+            start += [Unit(setting, prompt) for setting in beside]
         yield from self._measure(execute, start)
         while racing := self._racing():
             yield from self._measure(
                 execute, [Unit(c.setting, self._hardest(c)) for c in racing[: self.width]]
             )
+        for outcome in execute([unit for unit in self._confirming() if unit.key not in self.repeats]):
+            self.repeats[outcome.key] = outcome
+            yield outcome
 
     def result(self) -> Tuning:
         """What is known by now."""
         ranked = self._ranked()
         finished = [candidate for candidate in ranked if candidate.prompts == len(self.order)]
-        references = {reference_of(setting).label for setting in self.settings.values()}
+        confirming = self._confirming()
         return Tuning(
             candidates=tuple(ranked),
             best=next(iter(self._within(finished)), None),
             front=pareto_front(finished),
             goal=self.goal,
-            measured=len(self.outcomes),
-            full_grid=(len(self.settings) + len(references)) * len(self.order),
+            measured=len(self.outcomes) + sum(unit.key in self.repeats for unit in confirming),
+            full_grid=self.full_grid,
+            confirmed=confirmation(confirming, self.repeats),
         )
+
+    @property
+    def full_grid(self) -> int:
+        """Units that every setting on every prompt takes, references included."""
+        references = {reference_of(setting).label for setting in self.settings.values()}
+        return (len(self.settings) + len(references)) * len(self.order)
+
+    def _confirming(self) -> list[Unit]:
+        """What confirms the best one's seconds; none before the race is over."""
+        if self.goal.objective != "seconds" or self._racing():
+            return []
+        finished = [found for found in self._ranked() if found.prompts == len(self.order)]
+        best = next(iter(self._within(finished)), None)
+        return confirming_units(best.setting, self.order, self.full_grid) if best else []
 
     def _measure(self, execute: Executor, units: list[Unit]) -> Iterator[Outcome]:
         for outcome in execute([unit for unit in units if unit.key not in self.outcomes]):
@@ -236,12 +190,3 @@ class Search:
     def _least_loss(self, theirs: Outcome | None) -> float:
         """The least that a prompt can add: a cache may solve what no cache does not."""
         return 0.0 if self.goal.keep == "agreement" or (theirs is not None and theirs.solved) else -1.0
-
-
-def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Candidates that no other beats in both cost and loss, cheapest first."""
-    front: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda c: (c.cost, c.loss)):
-        if not front or candidate.loss < front[-1].loss:
-            front.append(candidate)
-    return tuple(front)

@@ -57,13 +57,15 @@ class Verdict:
 def judge(race: Search, grid: Search) -> Verdict:
     """Compare a race with a grid. Raises ValueError where the grid was not measured to its end."""
     raced, full = race.result(), grid.result()
-    if full.measured < full.full_grid:
-        raise ValueError(f"the grid holds {full.measured} of its {full.full_grid} runs; measure the rest")
+    held = len(grid.outcomes)
+    if held < full.full_grid:
+        raise ValueError(f"the grid holds {held} of its {full.full_grid} runs; measure the rest")
+    spent = [*race.outcomes.values(), *race.repeats.values()]
     return Verdict(
         chosen=_as_measured_by(full, raced.best),
         best=full.best,
-        runs=(raced.measured, full.measured),
-        seconds=(_seconds(race.outcomes.values()), _seconds(grid.outcomes.values())),
+        runs=(raced.measured, held),
+        seconds=(_seconds(spent), _seconds(grid.outcomes.values())),
     )
 
 

@@ -90,10 +90,13 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
         ends = in_turn.take(lambda: workshop.model(job.model).spec.eos_token_ids)
         search = Search(job.settings, len(job.prompts), job.goal, ends)
         for outcome in search.run(in_turn):
-            done = f"{counted(len(search.outcomes), 'run')} measured, at most {search.result().full_grid}"
-            yield f"running: {done}; now {names.get(outcome.setting, outcome.setting)}", search.result()
+            found = search.result()
+            done = f"{counted(found.measured, 'run')} measured of {found.full_grid} of the full grid"
+            now = "confirming " if outcome.repeat else "now "
+            yield f"running: {done}; {now}{names.get(outcome.setting, outcome.setting)}", found
     except StoppedError:
-        yield f"stopped: {counted(len(search.outcomes), 'run')} measured, all kept", search.result()
+        found = search.result()
+        yield f"stopped: {counted(found.measured, 'run')} measured, all kept", found
         return
     finally:
         in_turn.close()
@@ -110,7 +113,7 @@ class InTurn:
     def __init__(self, workshop: Workshop, job: TuneJob, visitor: str) -> None:
         self._workshop, self._job = workshop, job
         self._ticket = workshop.turns.join(visitor)
-        self._warm = False
+        self._warm: set[str] = set()
 
     def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         for unit in units:
@@ -122,9 +125,9 @@ class InTurn:
 
     def _measured(self, unit: Unit) -> Outcome:
         job = self._job
-        arguments = (job.prompts, job.base, unit, self._warm)
+        arguments = (job.prompts, job.base, unit, unit.setting.policy in self._warm)
         [outcome] = self.take(lambda: list(self._workshop.lender.run(measured, job.model, *arguments)))
-        self._warm = True
+        self._warm.add(unit.setting.policy)
         return outcome
 
     def take(self, work: Callable[[], Result]) -> Result:
@@ -160,10 +163,11 @@ def _verdict(result: Tuning) -> str:
     if result.best is None:
         return f"no setting loses at most {result.goal.budget:.0%} of {result.goal.keep} on every prompt"
     best = result.best
-    return (
-        f"{name_of(best.setting)} takes {best.cost:.0%} of the {result.goal.objective} without a cache "
+    text = (
+        f"{name_of(best.setting)} takes {result.spent} "
         f"and loses {best.loss:.1%} of {result.goal.keep}, n = {counted(best.prompts, 'prompt')}"
     )
+    return text if result.saves else f"no measurable saving; {text}"
 
 
 def tuning_about(job: TuneJob) -> str:

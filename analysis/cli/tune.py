@@ -18,7 +18,7 @@ from analysis.measure import reference_of
 from analysis.settings import Setting, setting_texts
 from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning
 from analysis.verdict import Verdict, judge
-from analysis.wording import few_prompts, saved
+from analysis.wording import few_prompts
 from core import GenerationConfig, LanguageModel
 
 DEFAULT_GRID = ("entropy_threshold=0.1,0.25,0.5,1,1.5,2,inf", "recent=8,16,32,64")
@@ -129,7 +129,7 @@ def _report(result: Tuning, prompts: int, markdown: bool) -> list[str]:
     header = ("setting", cost, "over prompts", f"{goal.keep} lost", "measured", "on the front")
     rows = [row(candidate, prompts, candidate in result.front) for candidate in result.candidates]
     return [
-        f"n = {counted(prompts, 'prompt')}, each setting measured at most once on each",
+        f"n = {counted(prompts, 'prompt')}, each setting raced at most once on each",
         "",
         table(header, rows, markdown=markdown),
         "",
@@ -160,13 +160,13 @@ def choice(result: Tuning, prompts: int) -> list[str]:
     if chosen is None:
         lost = f"no setting measured on every prompt loses at most {goal.budget:.1%} of {goal.keep}"
         return [*few_prompts(prompts), lost]
-    spent = f"{saved(chosen.cost, goal.objective)}, {percent(chosen.loss)} of {goal.keep} lost"
+    spent = f"{result.spent}; {percent(chosen.loss)} of {goal.keep} lost"
     if result.saves:
         lines = [f"best: {chosen.setting.described}"]
         lines.append(f"{spent}, n = {counted(chosen.prompts, 'prompt')}")
         advised = chosen.setting
     else:
-        lines = [f"no setting within the budget spends less {goal.objective} than no cache, so use none"]
+        lines = [f"no measurable saving of {goal.objective} within the budget, so use none"]
         lines.append(f"the nearest: {chosen.setting.described}, {spent}")
         advised = reference_of(chosen.setting)
     return [*lines, *few_prompts(prompts), to_paste(advised)]
@@ -196,6 +196,7 @@ def to_json(
         "measured": result.measured,
         "full_grid": result.full_grid,
         "best": result.best.setting.label if result.best else None,
+        "confirmed": vars(result.confirmed) if result.confirmed else None,
         "settings": {c.setting.label: c.setting.described for c in result.candidates},
         "candidates": json.loads(result.to_frame().to_json(orient="records")),
         "verdict": json.loads(verdict.to_frame().to_json(orient="records")) if verdict else None,

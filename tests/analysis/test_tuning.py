@@ -1,10 +1,13 @@
 """The race on made-up outcomes: what it finds, what it spends, what it refuses."""
 
+import random
 from collections.abc import Iterator, Sequence
+from statistics import mean
 
 import pytest
 
 from analysis.cli.tune import choice, row
+from analysis.confirmation import Confirmation
 from analysis.grid import Axis, grid_settings
 from analysis.measure import Outcome, Unit
 from analysis.settings import Setting
@@ -146,12 +149,59 @@ def test_a_goal_is_validated(bad: tuple[str, float, str]) -> None:
 
 def chosen(cost: float, prompts: int) -> list[str]:
     best = Candidate(Setting.parse("entropy:recent=8,threshold=0.5"), cost, 0.01, prompts)
-    return choice(Tuning((best,), best, (best,), Goal(), prompts, prompts), prompts)
+    found = Confirmation(cost, cost - 0.1, cost + 0.1, 6)
+    return choice(Tuning((best,), best, (best,), Goal(), prompts, prompts, found), prompts)
+
+
+class Noisy(MadeUp):
+    """Every setting takes the same time, measured with noise of a tenth, times `share` for a cache."""
+
+    def __init__(self, seed: int, share: float) -> None:
+        self.rng, self.share = random.Random(seed), share
+
+    def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
+        for unit in units:
+            share = self.share if unit.setting.policy == "entropy" else 1.0
+            seconds = share * self.rng.lognormvariate(0, 0.1)
+            yield outcome(unit.setting, unit.prompt, unit.repeat, seconds, solved=True)
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(1.0, 0, 4), (0.7, 38, 40)])
+def test_a_saving_of_seconds_is_told_only_where_there_is_one(share: float, least: int, most: int) -> None:
+    """The cheapest of many settings looks cheap though all cost the same."""
+    results = []
+    for seed in range(40):
+        made = Search(GRID, 8, Goal(objective="seconds"), EOS, seed=seed)
+        units = list(made.run(Noisy(seed, share)))
+        results.append(made.result())
+        assert results[-1].measured == len(units)
+        assert sum(one.repeat > 0 for one in units) <= made.full_grid / 5
+    assert least <= sum(result.saves for result in results) <= most
+    found = [result.confirmed.cost for result in results if result.confirmed]
+    assert len(found) == 40
+    assert mean(found) == pytest.approx(share, rel=0.02)
+
+
+def test_a_choice_of_seconds_is_no_saving_before_it_is_confirmed() -> None:
+    whole = Search(GRID, 8, Goal(objective="seconds"), EOS)
+    outcomes = list(whole.run(Noisy(0, 0.5)))
+    cut = Search(GRID, 8, Goal(objective="seconds"), EOS)
+    cut.recall(outcomes[:-1])
+    assert cut.result().best is not None
+    assert not cut.result().saves
+    assert [one.key for one in cut.run(Noisy(0, 0.5))] == [outcomes[-1].key]
+    assert cut.result().saves
+
+
+def test_references_are_measured_beside_their_candidates() -> None:
+    made = Search(GRID, 8, Goal(objective="flops"), EOS)
+    start = [next_one.prompt for next_one, _ in zip(made.run(made_up), range(4 * 25), strict=False)]
+    assert start == [prompt for prompt in made.first for _ in range(25)]
 
 
 def test_a_setting_that_saves_nothing_is_not_recommended() -> None:
     slow = chosen(1.2, 32)
-    assert slow[0] == "no setting within the budget spends less seconds than no cache, so use none"
+    assert slow[0] == "no measurable saving of seconds within the budget, so use none"
     assert slow[-1] == "--policy none --set threshold=0.5"
     fast = chosen(0.5, 32)
     assert fast[0].startswith("best: entropy entropy_threshold=1.0 recent=8 scope=since_full")

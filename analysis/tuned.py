@@ -1,0 +1,115 @@
+"""Tuned: what a search is asked for and what it found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.confirmation import Confirmation
+from analysis.settings import Setting
+from analysis.wording import saved
+
+KEEPS = ("agreement", "accuracy")
+OBJECTIVES = ("seconds", "flops")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What to keep and what to save.
+
+    keep: `agreement` with the tokens of the same decoding without a cache, or graded `accuracy`. budget:
+    how much of it may be lost, a share. objective: `seconds` or `flops`, over those without a cache.
+    """
+
+    keep: str = "agreement"
+    budget: float = 0.05
+    objective: str = "seconds"
+
+    def __post_init__(self) -> None:
+        if self.keep not in KEEPS:
+            raise ValueError(f"keep is {self.keep!r}; allowed: {', '.join(KEEPS)}")
+        if not 0 <= self.budget < 1:
+            raise ValueError(f"budget is {self.budget!r}; allowed: a share from 0 up to 1")
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"objective is {self.objective!r}; allowed: {', '.join(OBJECTIVES)}")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting as measured so far, on `prompts` prompts.
+
+    cost: objective over that without a cache, below 1 saves. loss: mean share of agreement or accuracy
+    lost over all prompts; where not all were measured, the least that it can still come to. low, high:
+    the smallest and largest cost on one prompt, each measured once.
+    """
+
+    setting: Setting
+    cost: float
+    loss: float
+    prompts: int
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """candidates: those that may keep the budget by cost, then the others by loss. best: the cheapest that
+    keeps it on every prompt, None where none does.
+
+    front: those measured on every prompt that no other such one beats in both cost and loss, cheapest
+    first. measured: units decoded, full_grid: units a full grid would have taken. confirmed: the best one's
+    seconds measured again beside those without a cache; None of operations, which are exact.
+    """
+
+    candidates: tuple[Candidate, ...]
+    best: Candidate | None
+    front: tuple[Candidate, ...]
+    goal: Goal
+    measured: int
+    full_grid: int
+    confirmed: Confirmation | None = None
+
+    @property
+    def saves(self) -> bool:
+        """Whether the best one costs less than no cache; of seconds only what was confirmed counts."""
+        if self.best is None or self.goal.objective == "flops":
+            return self.best is not None and self.best.cost < 1
+        return self.confirmed is not None and self.confirmed.saves
+
+    @property
+    def spent(self) -> str:
+        """What the best one takes, in words; of seconds as confirmed. Empty without a best one."""
+        if self.best is None:
+            return ""
+        if self.confirmed is not None:
+            return self.confirmed.described
+        text = saved(self.best.cost, self.goal.objective)
+        return text if self.goal.objective == "flops" else f"{text}, not confirmed"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a candidate."""
+        best = self.best.setting.label if self.best else None
+        return pd.DataFrame(
+            [
+                {
+                    "setting": candidate.setting.label,
+                    "cost": candidate.cost,
+                    "cost_low": candidate.low,
+                    "cost_high": candidate.high,
+                    "loss": candidate.loss,
+                    "prompts": candidate.prompts,
+                    "on_front": candidate in self.front,
+                    "best": candidate.setting.label == best,
+                }
+                for candidate in self.candidates
+            ]
+        )
+
+
+def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Candidates that no other beats in both cost and loss, cheapest first."""
+    front: list[Candidate] = []
+    for candidate in sorted(candidates, key=lambda c: (c.cost, c.loss)):
+        if not front or candidate.loss < front[-1].loss:
+            front.append(candidate)
+    return tuple(front)
