@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -10,14 +11,16 @@ from typing import Any, BinaryIO
 from analysis.measure import Outcome
 from analysis.prompts import Prompt
 from core import GenerationConfig, LanguageModel
+from core.models.packing import PackedLinear
 
 MODEL_FACTS = ("ref", "family", "dtype", "device", "num_parameters")
+SAMPLED_ROWS = 64
 HEADER_START = len('{"schema": 1, "kind": "journal"')
 
 
 def purpose(model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig) -> dict[str, Any]:
-    """What outcomes must share to stand in one journal: model, weights, decoding and prompts."""
-    content = json.dumps([prompt.content for prompt in prompts])
+    """What outcomes must share to stand in one journal: model, weights, decoding, prompts and graders."""
+    content = json.dumps([asdict(prompt) for prompt in prompts])
     facts = model.facts()
     return {
         "model": {**{name: facts[name] for name in MODEL_FACTS}, "weights": fingerprint(model)},
@@ -28,13 +31,17 @@ def purpose(model: LanguageModel, prompts: Sequence[Prompt], base: GenerationCon
 
 
 def fingerprint(model: LanguageModel) -> str:
-    """A digest that training changes, though the model keeps its name and size."""
-    backbone = model.backbone
-    # Large matrices may be packed for the processor; norms and the embedding never are.
-    parts = [backbone.embedding.weight[:64], *(p for p in backbone.parameters() if p.dim() == 1)]
+    """A digest that training or merging changes, though the model keeps its name and size.
+
+    Of each tensor some rows from its whole length are read: large models have too many to read them all.
+    """
     digest = sha256()
-    for part in parts:
-        digest.update(part.detach().float().cpu().numpy().tobytes())
+    for module in model.backbone.modules():
+        # A matrix packed for the processor is no parameter.
+        packed = [module.weight] if isinstance(module, PackedLinear) else []
+        for part in (*packed, *module.parameters(recurse=False)):
+            rows = part.detach()[:: max(1, len(part) // SAMPLED_ROWS)]
+            digest.update(rows.float().cpu().numpy().tobytes())
     return digest.hexdigest()[:16]
 
 

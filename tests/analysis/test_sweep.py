@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -16,12 +17,14 @@ import torch
 
 from analysis.__main__ import main
 from analysis.executors import InProcesses, Task
-from analysis.journal import Journal, purpose
+from analysis.journal import Journal, fingerprint, purpose
 from analysis.measure import Outcome, interleaved
 from analysis.prompts import Prompt
 from analysis.settings import Setting
 from analysis.shapes import random_model
 from core import GenerationConfig
+from core.models.packing import PackedLinear
+from core.training.problems import Problem
 from tests import tiny
 from tests.analysis.test_comparison import ENTROPY, outcome
 
@@ -107,6 +110,39 @@ def test_other_weights_of_the_same_name_and_size_are_another_measurement(tmp_pat
             pass
     with pytest.raises(ValueError, match="another model"), Journal(path, purpose(other, prompts, base)):
         pass
+
+
+def test_a_change_of_any_one_tensor_is_seen() -> None:
+    shape = "small:hidden_size=64,num_layers=2,vocab_size=64"
+    for dtype in (torch.float32, torch.bfloat16):
+        model = random_model(shape, torch.device("cpu"), dtype)
+        before = fingerprint(model)
+        parameters = list(model.backbone.parameters())
+        for tensor in parameters:
+            kept = tensor.detach().clone()
+            tensor.data.add_(1.0)
+            assert fingerprint(model) != before
+            tensor.data.copy_(kept)
+        assert fingerprint(model) == before
+        packs = [module for module in model.backbone.modules() if isinstance(module, PackedLinear)]
+        for plain in packs:
+            packed, plain.packed = plain.packed, (1.5 * plain.weight).to_mkldnn()
+            assert fingerprint(model) != before
+            plain.packed = packed
+
+
+def test_another_grader_of_the_same_prompts_is_another_measurement() -> None:
+    model = random_model("small:hidden_size=64,num_layers=2", torch.device("cpu"), torch.float32)
+    base = GenerationConfig()
+    graded = Problem(family="", prompt="1+1", example_response="", answer="2", function=None, tests=())
+    graders = [
+        None,
+        graded,
+        replace(graded, answer="3"),
+        replace(graded, answer=None, function="f", tests=(((1,), 2),)),
+    ]
+    hashes = {purpose(model, [Prompt((5, 6), grader)], base)["prompts_sha256"] for grader in graders}
+    assert len(hashes) == len(graders)
 
 
 def test_a_worker_that_dies_loses_nothing(arguments: list[str]) -> None:
