@@ -68,13 +68,13 @@ def random_settings(policy: str, axes: Sequence[Axis], count: int, seed: int) ->
         raise ValueError(f"count is {count}; allowed: at least 1")
     _check_names(axes)
     rng = random.Random(seed)
-    drawn: dict[str, Setting] = {}
+    drawn: dict[tuple[Any, ...], Setting] = {}
     misses = 0
     # Were there one more among so many, fifty draws for each would have met it.
     while len(drawn) < count and misses <= 50 * (len(drawn) + 1):
         setting = Setting.of(policy, {axis.name: axis.draw(rng) for axis in axes})
-        misses = misses + 1 if setting.label in drawn else 0
-        drawn.setdefault(setting.label, setting)
+        misses = misses + 1 if setting.identity in drawn else 0
+        drawn.setdefault(setting.identity, setting)
     return list(drawn.values())
 
 

@@ -33,6 +33,12 @@ class Setting:
         return self.policy + (":" + ",".join(setting_texts(settings)) if settings else "")
 
     @cached_property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for settings that decode alike, however they are typed: 1 or 1.0, a default given or not."""
+        config = self.make_policy().config.to_dict()
+        return self.policy, tuple(config.items()), tuple(sorted(self.generation.items()))
+
+    @cached_property
     def described(self) -> str:
         """The whole configuration: name, every setting of the policy, changes of the decoding."""
         settings = {**self.make_policy().config.to_dict(), **self.generation}

@@ -31,7 +31,17 @@ def test_draws_are_different_repeatable_and_in_range() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["recent", "recent=", "=1", "recent=1,,2", "recent=1,1", "recent=9..1", "recent=a..b", "recent=0..inf"],
+    [
+        "recent",
+        "recent=",
+        "=1",
+        "recent=1,,2",
+        "recent=1,1",
+        "entropy_threshold=1,1.0",
+        "recent=9..1",
+        "recent=a..b",
+        "recent=0..inf",
+    ],
 )
 def test_a_malformed_axis_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="grid"):

@@ -72,3 +72,10 @@ def test_a_bad_setting_is_refused_by_name(text: str, named: str) -> None:
 
 def test_dashes_in_keys_are_underscores() -> None:
     assert parse_settings(["max-partial-run=none"]) == {"max_partial_run": None}
+
+
+def test_settings_that_decode_alike_are_one_however_they_are_typed() -> None:
+    alike = ["entropy", "entropy:recent=64", "entropy:entropy_threshold=1", "entropy:entropy_threshold=1.0"]
+    assert len({Setting.parse(text).identity for text in alike}) == 1
+    others = ["entropy:recent=8", "entropy:threshold=0.9", "entropy:entropy_threshold=1.5", "none"]
+    assert len({Setting.parse(text).identity for text in [*alike, *others]}) == 5
