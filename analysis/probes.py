@@ -19,9 +19,9 @@ def cosine_distance(new: Tensor, old: Tensor) -> Tensor:
     return (F.normalize(new.float(), dim=-1) - F.normalize(old.float(), dim=-1)).square().sum(dim=-1) / 2
 
 
-def head_vectors(buffer: Tensor, batch: int, length: int) -> Tensor:
-    """One layer's K or V buffer [B', G, L+1, D] as vectors over all heads, [B, L, G * D]."""
-    return buffer[:batch, :, :length].transpose(1, 2).flatten(2)
+def head_vectors(buffer: Tensor, batch: int) -> Tensor:
+    """One layer's K or V buffer [B', G, L, D] as vectors over all heads, [B, L, G * D]."""
+    return buffer[:batch].transpose(1, 2).flatten(2)
 
 
 class ValueDriftProbe:
@@ -44,7 +44,7 @@ class ValueDriftProbe:
 
     def measure(self, state: DecodeState, cache: KVCache, refreshed: Tensor) -> dict[str, np.ndarray]:
         """One step's measurements, arrays with leading axis B; see the class."""
-        batch, length = refreshed.shape
+        batch = len(refreshed)
         if self._values.shape != cache.v.shape:
             self._values, self._tokens = cache.v.clone(), state.tokens.clone()
         written = (refreshed > 0) & state.valid & state.active[:, None]
@@ -52,7 +52,7 @@ class ValueDriftProbe:
         changed = known & (state.tokens != self._tokens)
         drift, observed = [], []
         for new, old in zip(cache.v, self._values, strict=True):
-            new, old = head_vectors(new, batch, length), head_vectors(old, batch, length)
+            new, old = head_vectors(new, batch), head_vectors(old, batch)
             drift.append(cosine_distance(new, old))
             # A layerwise policy refreshes a position in some layers only; the untouched keep their bits.
             everywhere = refreshed == cache.v.shape[0]
@@ -112,7 +112,7 @@ class StalenessProbe:
         key, value = (
             torch.stack(
                 [
-                    cosine_distance(head_vectors(a, batch, length), head_vectors(b, batch, length))
+                    cosine_distance(head_vectors(a, batch), head_vectors(b, batch))
                     for a, b in zip(live, full, strict=True)
                 ]
             )

@@ -119,6 +119,6 @@ def forward_layerwise(
             )
             hidden = hidden + deltas.update(layer, rows, increment)
         else:
-            hidden = hidden + deltas.increments[layer, :, :length]
+            hidden = hidden + deltas.increments[layer]
         refreshed += active[:batch]
     return hidden, refreshed

@@ -17,12 +17,14 @@ ROWS = 64
 
 
 def arrange_weights(backbone: Transformer) -> None:
-    """Lay out the Linear layers of a filled backbone in place, one at a time; on CUDA nothing changes.
+    """Lay out the Linear layers of a filled backbone in place, one at a time; on CUDA they stay as they are.
 
     On a CPU, products of 16 to 128 rows run 1.1 to 1.9 times faster on bfloat16 weights in oneDNN's blocks.
     float32 weights go into blocks where that is faster (by 2 on an AMD EPYC), else they lie input-major,
     which is up to 2 times faster than output-major. A head tied to the embedding stays.
     """
+    for index in range(backbone.spec.num_layers):
+        backbone.layer(index).join_gains()
     weight = backbone.embedding.weight
     if weight.device.type != "cpu":
         return

@@ -90,6 +90,8 @@ class Layer(nn.Module):
         self.qkv = Linear(d, q_width + 2 * kv_width, bias=spec.qkv_bias)
         self.q_norm = nn.Parameter(torch.ones(spec.head_dim)) if spec.qk_norm else None
         self.k_norm = nn.Parameter(torch.ones(spec.head_dim)) if spec.qk_norm else None
+        # Gains of all q and k heads [H + G, 1, D], once `join_gains` has joined them.
+        self.register_buffer("qk_gains", None, persistent=False)
         self.attn_out = Linear(q_width, d, bias=False)
         self.mlp_norm = nn.Parameter(torch.ones(d))
         self.gate_up = Linear(d, 2 * spec.intermediate_size, bias=False)
@@ -106,11 +108,22 @@ class Layer(nn.Module):
         heads = heads.transpose(1, 2).contiguous()
         # q and k are normed and turned together, which halves the kernels of a small pass.
         qk, v = heads.split((self.num_heads + self.num_kv_heads, self.num_kv_heads), dim=1)
-        if self.q_norm is not None and self.k_norm is not None:
-            weights = (self.q_norm.expand(self.num_heads, -1), self.k_norm.expand(self.num_kv_heads, -1))
-            qk = self.norm(qk, torch.cat(weights)[:, None])
+        gains = self.gains() if self.qk_gains is None else self.qk_gains
+        if gains is not None:
+            qk = self.norm(qk, gains)
         q, k = rotary.rotate(qk).split((self.num_heads, self.num_kv_heads), dim=1)
         return q, k, v
+
+    def gains(self) -> Tensor | None:
+        """What normed q and k are multiplied with, [H + G, 1, D]; None without such norms."""
+        if self.q_norm is None or self.k_norm is None:
+            return None
+        weights = (self.q_norm.expand(self.num_heads, -1), self.k_norm.expand(self.num_kv_heads, -1))
+        return torch.cat(weights)[:, None]
+
+    def join_gains(self) -> None:
+        """Join them once for all passes to come; q_norm and k_norm must not change afterwards."""
+        self.qk_gains = self.gains()
 
     def values(self, hidden: Tensor) -> Tensor:
         """Only v [B, G, R, D] of the rows."""

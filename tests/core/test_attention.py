@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.cache import KVCache, RowStore, write_rows
+from core.cache import KVCache, RowStore
 from core.models import attention
 from core.models.attention import attend, multiplies
 from core.models.spec import ModelSpec
@@ -36,8 +36,6 @@ def test_two_products_are_the_fused_attention(
         mask[0, ..., :7] = False
     fused = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask, enable_gqa=True)
     torch.testing.assert_close(attend(q, keys, values, mask), fused)
-    turned = keys.transpose(2, 3).contiguous().transpose(2, 3)
-    torch.testing.assert_close(attend(q, turned, values, mask), fused)
 
 
 def test_no_rows_mix_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,44 +57,33 @@ def test_attention_stays_differentiable() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("count", [3, 12])
-def test_rows_written_are_read_back_in_every_layout_and_no_others_change(
-    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, turned: bool, batch: int, count: int
-) -> None:
-    monkeypatch.setattr("core.cache.multiplies", lambda device, dtype: turned)
+def test_rows_written_are_read_back_and_no_others_change(dtype: torch.dtype, batch: int, count: int) -> None:
     cache = KVCache(SPEC, batch, 12, torch.device("cpu"), dtype)
-    assert cache.k.shape == cache.v.shape == (2, batch, 2, 13, 8)
+    assert cache.k.shape == cache.v.shape == (2, batch, 2, 12, 8)
     before = torch.randn(cache.k.shape).to(dtype)
     cache.k.copy_(before)
     cache.v.copy_(-before)
     chosen = torch.zeros(batch, 12, dtype=torch.bool)
     chosen[:, -count:] = True
-    # One sequence has fewer rows than the other, and its surplus goes to the trash column.
+    # One sequence has fewer rows than the other, and its surplus goes to the row that nobody reads.
     chosen[-1, 9] = batch == 1
     rows = to_rows(chosen, count)
     keys, values = torch.randn(2, batch, 2, count, 8).to(dtype)
     seen_keys, seen_values = RowStore(cache, rows).update(1, keys, keys, values)
     assert torch.equal(cache.k[0], before[0])
+    assert seen_keys.is_contiguous()
+    assert seen_values.is_contiguous()
     for sequence in range(batch):
         real = rows[sequence] < 12
         at = rows[sequence, real]
         assert torch.equal(seen_keys[sequence][:, at], keys[sequence][:, real])
         assert torch.equal(seen_values[sequence][:, at], values[sequence][:, real])
         rest = ~chosen[sequence]
-        assert torch.equal(seen_keys[sequence][:, rest], before[1, sequence, :, :12][:, rest])
+        assert torch.equal(seen_keys[sequence][:, rest], before[1, sequence][:, rest])
 
 
 def test_only_bfloat16_on_a_cpu_is_multiplied_apart() -> None:
     assert not multiplies(torch.device("cpu"), torch.float32)
     assert not multiplies(torch.device("cuda"), torch.bfloat16)
-
-
-def test_a_row_buffer_is_written_whatever_its_strides() -> None:
-    plain = torch.zeros(1, 2, 6, 3)
-    turned = torch.zeros(1, 2, 3, 6).transpose(2, 3)
-    rows, values = torch.tensor([[1, 4]]), torch.randn(1, 2, 2, 3)
-    write_rows(plain, rows, values)
-    write_rows(turned, rows, values)
-    assert torch.equal(plain, turned)

@@ -20,6 +20,8 @@ def random_backbone(dtype: torch.dtype, tied: bool = False) -> Transformer:
     spec = ModelSpec("llada", 70, 32, 48, 2, 4, 2, 8, 10000.0, 1e-5, 64, 69, (1,), 1, tied_embeddings=tied)
     torch.manual_seed(1)
     backbone = Transformer(spec).to(dtype).requires_grad_(False)
+    # The table is left as memory is: a checkpoint fills it.
+    backbone.embedding.weight.normal_()
     if tied:
         backbone.head.weight = backbone.embedding.weight
     return backbone

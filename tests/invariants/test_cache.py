@@ -22,7 +22,7 @@ class WriteProbe:
         self.writes: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def measure(self, state: DecodeState, cache: KVCache, refreshed: Tensor) -> dict[str, np.ndarray]:
-        now = cache.k[..., :-1, :].clone(), cache.v[..., :-1, :].clone()
+        now = cache.k.clone(), cache.v.clone()
         if self.before is not None:
             keys, values = (
                 (old != new).any(dim=-1).any(dim=2).sum(dim=0).numpy()
