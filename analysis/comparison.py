@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.measure import Outcome, reference_of, vanilla
 from analysis.settings import Setting
 from core import GenerationConfig
+from core.training.evaluate import wilson
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,19 @@ class Summary:
     @property
     def accuracy(self) -> float | None:
         return self.solved / self.graded if self.graded else None
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float] | None:
+        """Wilson's 95 % interval of the accuracy."""
+        return wilson(self.solved, self.graded) if self.graded else None
+
+    @property
+    def solved_text(self) -> str:
+        """How many were solved, with the interval of the share."""
+        if self.accuracy_interval is None:
+            return "not graded"
+        low, high = self.accuracy_interval
+        return f"{self.solved} of {self.graded}, {low:.0%}..{high:.0%}"
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def _summary_row(summary: Summary) -> dict[str, str]:
         "decision, of the time": percent(summary.decision_overhead),
         "tokens as without a cache": percent(summary.agreement),
         "prompts without a difference": percent(summary.identical),
-        "solved": f"{summary.solved} of {summary.graded}" if summary.graded else "not graded",
+        "solved, 95 % interval": summary.solved_text,
     }
 
 

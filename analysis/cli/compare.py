@@ -109,7 +109,8 @@ def report(
         "",
         "tokens/s: median over prompts of the median over repeats, quartiles over prompts. x vanilla, x",
         "parallel: median speedup over one token a step, and over the same commit rule, both without a",
-        "cache. agreement: tokens equal to the latter's up to the end of the text.",
+        "cache. agreement: tokens equal to the latter's up to the end of the text. solved: with Wilson's",
+        "95 % interval.",
     ]
     spreads = [summary.repeat_spread for summary in result.summaries if summary.repeat_spread is not None]
     if spreads:
@@ -129,7 +130,7 @@ def _row(summary: Summary) -> list[str]:
         figure(summary.tokens_per_step),
         percent(summary.decision_overhead),
         percent(summary.agreement),
-        f"{summary.solved}/{summary.graded}" if summary.graded else "not graded",
+        summary.solved_text,
     ]
 
 

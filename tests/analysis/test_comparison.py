@@ -83,6 +83,10 @@ def test_accuracy_counts_graded_prompts_once() -> None:
     runs += [outcome(ENTROPY, 1, 0, 1.0, solved=False), outcome(ENTROPY, 2, 0, 1.0)]
     row = summarise(runs, [ENTROPY], BASE, EOS).summaries[0]
     assert (row.solved, row.graded, row.accuracy) == (1, 2, 0.5)
+    assert row.accuracy_interval is not None
+    low, high = row.accuracy_interval
+    assert 0 < low < 0.5 < high < 1
+    assert row.solved_text == f"1 of 2, {low:.0%}..{high:.0%}"
 
 
 def test_outcomes_read_back() -> None:
