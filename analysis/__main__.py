@@ -50,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         arguments = build_parser().parse_args(argv)
-        return int(arguments.command(arguments))
+        # Loads torch, as the parser has by now.
+        from analysis.environment import asked_by
+
+        with asked_by(argv):
+            return int(arguments.command(arguments))
     except SystemExit as stop:
         # argparse prints help and leaves; its errors are UsageError here.
         return int(stop.code or 0)

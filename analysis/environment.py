@@ -3,11 +3,26 @@
 import platform
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 
 from core import LanguageModel
+
+_arguments: ContextVar[Sequence[str] | None] = ContextVar("arguments", default=None)
+
+
+@contextmanager
+def asked_by(arguments: Sequence[str] | None) -> Iterator[None]:
+    """Within it, these are the command's arguments; None: those of the process."""
+    token = _arguments.set(arguments)
+    try:
+        yield
+    finally:
+        _arguments.reset(token)
 
 
 def environment(model: LanguageModel, workers: int = 0, threads: int | None = None) -> dict[str, Any]:
@@ -16,7 +31,7 @@ def environment(model: LanguageModel, workers: int = 0, threads: int | None = No
     workers: processes that measured beside each other, 0 for this one alone. threads: those of each, this
     process's own unless given.
     """
-    cuda = model.device.type == "cuda"
+    cuda, asked = model.device.type == "cuda", _arguments.get()
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -24,7 +39,7 @@ def environment(model: LanguageModel, workers: int = 0, threads: int | None = No
         "processor": torch.cuda.get_device_name(model.device) if cuda else _processor(),
         "threads": threads or torch.get_num_threads(),
         "workers": workers,
-        "command": shlex.join(["python", "-m", "analysis", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "analysis", *(sys.argv[1:] if asked is None else asked)]),
         "model": model.facts(),
     }
 

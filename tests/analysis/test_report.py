@@ -194,6 +194,10 @@ def test_a_run_says_what_it_ran_on_and_how_to_ask_for_it_again(
     assert made.environments[0]["torch"]
     assert "gen_length=16 block_length=8 unmask=threshold" in made.environments[0]["decoding"]
     assert len(read_results([Path(files[0]), Path(files[0])]).environments) == 1
+    # Asked for by a program, the command is what it asked, not how the program was started.
+    asked = shlex.split(made.environments[0]["command"])
+    assert asked[:4] == ["python", "-m", "analysis", "run"]
+    assert asked[asked.index("--json") + 1] == files[0]
     folder = tmp_path / "two words"
     monkeypatch.setattr("sys.argv", ["x", "run", "--prompt", "what's 2 + 3?", "--json", str(folder)])
     command = environment(load_model(device="cpu", dtype="float32"))["command"]
