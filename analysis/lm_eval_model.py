@@ -1,13 +1,11 @@
 """DiffusionLM: a model under a cache policy as lm-eval sees it. Needs the optional package lm-eval."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.api.model import LM  # type: ignore[import-not-found,unused-ignore]
 
-from analysis.cli.errors import UsageError
-from analysis.cli.progress import progress
 from analysis.recorder import TraceRecorder
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel, stream
@@ -40,10 +38,15 @@ class Spent:
         }
 
 
+class LikelihoodError(ValueError):
+    """A task asks for log-likelihoods, which a diffusion model has none of."""
+
+
 class DiffusionLM(LM):  # type: ignore[misc,unused-ignore]
     """Answers `generate_until`, `batch` prompts at a time. Tasks that score log-likelihoods are refused.
 
     chat: wrap each context in the model's chat template, where it has one; else it is text to continue.
+    progress: gives the batches on, one by one, and shows how far they are.
     Contexts that are too long lose their beginning and are counted in `spent.truncated`.
     """
 
@@ -54,13 +57,14 @@ class DiffusionLM(LM):  # type: ignore[misc,unused-ignore]
         base: GenerationConfig,
         batch: int = 1,
         chat: bool = True,
+        progress: Callable[[list[list[int]], str], Iterator[list[int]]] | None = None,
     ) -> None:
         super().__init__()
         if model.tokenizer is None:
             raise ValueError(f"model {model.ref} has no tokenizer; tasks are text")
         self.model, self.setting, self.config = model, setting, setting.decoding(base)
         self.text: Any = model.tokenizer
-        self.batch, self.chat = batch, chat
+        self.batch, self.chat, self.progress = batch, chat, progress
         self.spent = Spent()
 
     def generate_until(self, requests: list[Any]) -> list[str]:
@@ -70,16 +74,16 @@ class DiffusionLM(LM):  # type: ignore[misc,unused-ignore]
         order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
         answers = [""] * len(prompts)
         chunks = [order[at : at + self.batch] for at in range(0, len(order), self.batch)]
-        for chunk in progress(chunks, "requests"):
+        for chunk in self.progress(chunks, "requests") if self.progress else chunks:
             for index, text in zip(chunk, self._decode([prompts[i] for i in chunk]), strict=True):
                 answers[index] = cut(text, requests[index].args[1].get("until", ()))
         return answers
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        raise UsageError("the task scores log-likelihoods; allowed: tasks that generate")
+        raise LikelihoodError("the task scores log-likelihoods; allowed: tasks that generate")
 
     def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
-        raise UsageError("the task scores log-likelihoods; allowed: tasks that generate")
+        raise LikelihoodError("the task scores log-likelihoods; allowed: tasks that generate")
 
     def _encode(self, context: str) -> list[int]:
         ids = self.model.encode(context) if self.chat else list(self.text.encode(context))

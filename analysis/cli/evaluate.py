@@ -10,6 +10,7 @@ import torch
 
 from analysis.benchmarks import PRESETS, preset_named
 from analysis.cli import parsing
+from analysis.cli.progress import progress
 from analysis.cli.text import counted, figure, percent, settings_text, table
 from analysis.environment import environment
 from analysis.settings import Setting
@@ -109,19 +110,24 @@ def _evaluate(
     setting: Setting,
     plan: Plan,
 ) -> dict[str, Any]:
-    from analysis.lm_eval_model import DiffusionLM
+    from analysis.lm_eval_model import DiffusionLM, LikelihoodError
 
-    language_model = DiffusionLM(model, setting, plan.decoding, arguments.batch, chat=not arguments.raw)
-    found = lm_eval.simple_evaluate(
-        model=language_model,
-        tasks=[plan.task],
-        num_fewshot=plan.shots,
-        limit=arguments.limit,
-        task_manager=manager,
-        log_samples=False,
-        bootstrap_iters=1000,
-        confirm_run_unsafe_code=arguments.allow_code,
+    language_model = DiffusionLM(
+        model, setting, plan.decoding, arguments.batch, chat=not arguments.raw, progress=progress
     )
+    try:
+        found = lm_eval.simple_evaluate(
+            model=language_model,
+            tasks=[plan.task],
+            num_fewshot=plan.shots,
+            limit=arguments.limit,
+            task_manager=manager,
+            log_samples=False,
+            bootstrap_iters=1000,
+            confirm_run_unsafe_code=arguments.allow_code,
+        )
+    except LikelihoodError as error:
+        raise parsing.UsageError(str(error)) from None
     scores = {
         f"{task}/{metric}": value
         for task, metrics in found["results"].items()
