@@ -1,4 +1,4 @@
-"""From a boolean mask of positions to padded row indices, and back."""
+"""From a boolean mask of positions to padded row indices."""
 
 import torch
 from torch import Tensor
@@ -16,12 +16,6 @@ def to_rows(mask: Tensor, num_rows: int) -> Tensor:
     rows = torch.where(mask, columns, length).sort(dim=1).values[:, :num_rows].contiguous()
     missing = num_rows - rows.shape[1]
     return torch.nn.functional.pad(rows, (0, missing), value=length) if missing > 0 else rows
-
-
-def to_mask(rows: Tensor, length: int) -> Tensor:
-    """bool [B, length] of the positions in int [B, R]; surplus entries (== length) are dropped."""
-    mask = torch.zeros(rows.shape[0], length + 1, dtype=torch.bool, device=rows.device)
-    return mask.scatter_(1, rows, True)[:, :length]
 
 
 def row_index(rows: Tensor, positions: Tensor) -> Tensor:

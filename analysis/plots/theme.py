@@ -22,11 +22,10 @@ class Look:
     full: str
     partial: str
     warning: str
-    sequential: str
 
 
-LIGHT = Look("#ffffff", "#1f2933", "#d9dee4", VERMILION, SKY, ORANGE, "Cividis")
-DARK = Look("#111827", "#e5e7eb", "#374151", ORANGE, BLUE, YELLOW, "Cividis")
+LIGHT = Look("#ffffff", "#1f2933", "#d9dee4", VERMILION, SKY, ORANGE)
+DARK = Look("#111827", "#e5e7eb", "#374151", ORANGE, BLUE, YELLOW)
 
 
 def look(dark: bool) -> Look:
