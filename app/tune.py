@@ -26,6 +26,7 @@ from core import GenerationConfig, LanguageModel
 
 MAX_PROMPTS, MAX_SETTINGS = 64, 48
 WAIT_SECONDS = 0.5
+ERRAND = "tune"
 TAU, K = "entropy_threshold", "recent"
 Result = TypeVar("Result")
 
@@ -112,7 +113,7 @@ class InTurn:
 
     def __init__(self, workshop: Workshop, job: TuneJob, visitor: str) -> None:
         self._workshop, self._job = workshop, job
-        self._ticket = workshop.turns.join(visitor)
+        self._ticket = workshop.turns.join(visitor, ERRAND)
         self._warm: set[str] = set()
 
     def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
