@@ -35,8 +35,9 @@ class Reducer:
 
 NO_MAP = Stage("", "{v}", int)
 NO_FILTER = Stage("", "", lambda x: True)
+# All are calls: where one was not, a bracket was committed for it in parallel before its end was.
 REDUCERS = (
-    Reducer("return them as a list", "{all}", list),
+    Reducer("return them as a list", "list({all})", list),
     Reducer("return their sum", "sum({all})", sum),
     Reducer("return how many there are", "len({all})", len),
     Reducer("return the largest or 0", "max({all}, default=0)", lambda xs: max(xs, default=0)),
