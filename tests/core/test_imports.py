@@ -37,8 +37,8 @@ def names(paths: list[Path]) -> list[str]:
 
 
 PURE = (
-    "trace", "trace_file", "recorder", "drift", "correlation", "ranks", "resampling", "roc", "volatility", "timeline",
-    "cost", "trace_schema",
+    "trace", "trace_file", "recorder", "drift", "correlation", "ranks", "resampling", "roc", "volatility",
+    "timeline", "cost", "trace_schema",
 )  # fmt: skip
 
 # Folder or file -> what it must not import.
