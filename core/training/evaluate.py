@@ -124,10 +124,16 @@ def table(
     """Lines of a Markdown table: family, rule, prompt lengths, score; printed as they are found.
 
     Each of the `n` problems a family stands behind `shots` worked examples. Raises ValueError for n < 1,
-    shots < 0 and a gen_length that is no multiple of the block length.
+    shots < 0, a gen_length that is no multiple of the block length, and prompts beyond the model's context.
     """
     asked = {family: held_out(family, n, seed, shots) for family in families}
     rules = {rule: replace(config, gen_length=gen_length) for rule, config in RULES.items()}
+    for family, problems in asked.items():
+        for problem in problems:
+            try:
+                model.encode(problem.prompt, gen_length)
+            except ValueError as error:
+                raise ValueError(f"shots is {shots}; in family {family}, {error}") from None
     facts = model.facts()
     yield (
         f"model {facts['ref']}, {facts['dtype']} on {facts['device']}, no cache, greedy, "

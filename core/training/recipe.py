@@ -7,7 +7,7 @@ from core.models.spec import ModelSpec
 from core.training.families import arithmetic
 from core.training.problem import Problem
 from core.training.problems import draw
-from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID
+from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID, SPECIALS
 
 WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
 EARLY = {"drill": 0.35, "math": 0.25, "table": 0.2, "code": 0.2}
@@ -15,6 +15,7 @@ MIDDLE = {"drill": 0.2, "math": 0.35, "table": 0.2, "code": 0.25}
 LATE = {"drill": 0.04, "math": 0.3, "table": 0.28, "code": 0.38}
 FEW_SHOT = 0.08
 MOST_SHOTS = 12
+SMALLEST_VOCAB = 256 + len(SPECIALS)
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,10 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.tokens < 1:
             raise ValueError(f"tokens is {self.tokens}; it must be at least 1")
-        if self.hidden_size % self.num_heads:
-            raise ValueError(f"num_heads {self.num_heads} does not divide hidden_size {self.hidden_size}")
+        if self.hidden_size % (2 * self.num_heads):
+            raise ValueError(f"hidden_size is {self.hidden_size}; allowed: multiples of 2 * num_heads")
+        if self.vocab_size < SMALLEST_VOCAB:
+            raise ValueError(f"vocab_size is {self.vocab_size}; it must be at least {SMALLEST_VOCAB}")
         if self.batch_tokens < WIDTHS[-1]:
             raise ValueError(f"batch_tokens is {self.batch_tokens}; it must be at least {WIDTHS[-1]}")
         for field in ("decay_from", "ema", "min_mask_rate", "block_states"):

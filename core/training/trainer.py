@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from pickle import UnpicklingError
 from random import Random
@@ -45,7 +45,7 @@ class Trainer:
         self.directory, self.device, self.minutes = directory, device_named(device), minutes
         directory.mkdir(parents=True, exist_ok=True)
         saved = self._saved()
-        self.recipe = replace(saved["recipe"], tokens=recipe.tokens) if saved else recipe
+        self.recipe = self._prolonged(saved, recipe) if saved else recipe
         torch.manual_seed(self.recipe.seed)
         self.tokenizer = self._tokenizer()
         self.recipe = replace(self.recipe, vocab_size=self.tokenizer.get_vocab_size())
@@ -76,10 +76,25 @@ class Trainer:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise ValueError(f"{path} is no checkpoint to go on from: {reason}") from None
 
+    def _prolonged(self, saved: dict, recipe: Recipe) -> Recipe:
+        """The saved recipe for more tokens; ValueError where that is no more, or another one was asked for."""
+        if recipe.tokens <= saved["tokens_seen"]:
+            seen = f"the {saved['tokens_seen']} that {self.directory} has seen"
+            raise ValueError(f"tokens is {recipe.tokens}; allowed: more than {seen}")
+        for field in fields(Recipe):
+            asked, begun = getattr(recipe, field.name), getattr(saved["recipe"], field.name)
+            # The vocabulary is as large as the text allowed.
+            if field.name not in ("tokens", "vocab_size") and asked not in (begun, field.default):
+                raise ValueError(f"{field.name} is {asked}; allowed: {begun}, as {self.directory} was begun")
+        return replace(saved["recipe"], tokens=recipe.tokens)
+
     def _tokenizer(self) -> Tokenizer:
         path = self.directory / "tokenizer.json"
         if path.exists():
-            return Tokenizer.from_file(str(path))
+            try:
+                return Tokenizer.from_file(str(path))
+            except Exception as error:  # tokenizers raises bare Exception for a damaged file
+                raise ValueError(f"{path} is no tokenizer to go on with: {error}") from None
         tokenizer = train_tokenizer(self.recipe.seed, self.recipe.vocab_size)
         save_tokenizer(tokenizer, self.directory, self.recipe.spec.max_positions)
         return tokenizer

@@ -40,11 +40,15 @@ def test_other_words_are_no_further_trial() -> None:
     assert total.interval == pytest.approx(wilson(1.5, 2))
 
 
-@pytest.mark.parametrize(("option", "value"), [("--n", "0"), ("--shots", "-1"), ("--gen-length", "40")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--n", "0"), ("--shots", "-1"), ("--shots", "30"), ("--gen-length", "40"), ("--gen-length", "1280")],
+)
 def test_bad_numbers_end_in_one_line_before_any_work(
     option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["evaluate", "--n", "1", option, value]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert value in said
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert value in told.err

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from core.training.families import code
 from core.training.problems import (
     FAMILIES,
     Problem,
@@ -74,6 +75,23 @@ def test_wrong_function_is_wrong():
     problem = held_out("code", 1)[0]
     assert not grade(problem, f"def {problem.function}(xs):\n    return 12345")
     assert not grade(problem, "no function here")
+
+
+def test_the_inputs_tell_any_two_functions_apart_that_differ():
+    """Under the largest and the smallest a filter left out showed nowhere: no input ended in its bound."""
+    rng = Random(0)
+    sifts = {stage.words: stage for stage in (code.NO_FILTER, *(code.draw_filter(rng) for _ in range(800)))}
+    changes = {stage.words: stage for stage in (code.NO_MAP, *(code.draw_map(rng) for _ in range(800)))}
+    far = [*((x,) for x in range(-12, 25)), *((x, x + 1) for x in range(-12, 25)), (3, -4, 8), (-2, 1, 15)]
+    for reducer in code.REDUCERS:
+
+        def results(sift, change, inputs, reduce=reducer.compute):
+            return str([reduce([change.compute(x) for x in given if sift.compute(x)]) for given in inputs])
+
+        pairs = [(sift, change) for sift in sifts.values() for change in changes.values()]
+        wide = (*code.INPUTS, *far)
+        told, differ = ({results(*pair, inputs) for pair in pairs} for inputs in (code.INPUTS, wide))
+        assert len(told) == len(differ), reducer.words
 
 
 @EACH

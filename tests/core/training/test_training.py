@@ -165,6 +165,8 @@ def test_odd_options_are_refused_in_one_line(
         *((name, ["nan", "-0.1", "1"]) for name in ("decay-from", "ema", "min-mask-rate", "block-states")),
         *((name, ["0", "-1", "99999999999"]) for name in ("hidden-size", "intermediate-size", "num-layers")),
         *((name, ["0", "-1", "99999999999"]) for name in ("num-heads", "vocab-size", "block-length")),
+        ("hidden-size", ["12"]),
+        ("vocab-size", ["260"]),
         ("max-attention-logit", ["nan", "0", "-1"]),
         ("warmup-steps", ["-1", "nan"]),
         ("batch-tokens", ["0", "-5"]),
@@ -189,6 +191,26 @@ def test_a_broken_checkpoint_and_an_absent_device_are_one_sentence(
     assert "device is 'cuda:99'" in refusal([*command, str(run.directory), "--device", "cuda:99"], capsys)
     (tmp_path / "checkpoint.pt").write_bytes(content)
     assert "checkpoint.pt is no checkpoint" in refusal([*command, str(tmp_path)], capsys)
+
+
+def test_a_finished_run_and_another_recipe_are_refused_and_nothing_is_written(
+    run: Trainer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: path.read_bytes() for path in run.directory.iterdir()}
+    command = ["train", "--no-compile", "--dtype", "float32", "--out", str(run.directory), "--tokens"]
+    assert "tokens is 30000; allowed: more than" in refusal([*command, "30000"], capsys)
+    said = refusal([*command, "40000", "--matrix-lr", "0.5"], capsys)
+    assert "matrix_lr is 0.5; allowed: 0.01" in said
+    assert {path.name: path.read_bytes() for path in run.directory.iterdir()} == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[1]", b"\xff"])
+def test_a_broken_tokenizer_is_one_sentence(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    command = ["train", "--tokens", "40000", "--no-compile", "--out", str(tmp_path)]
+    assert "tokenizer.json is no tokenizer to go on with" in refusal(command, capsys)
 
 
 def test_a_checkpoint_of_something_else_is_one_sentence(
