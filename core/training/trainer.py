@@ -77,10 +77,13 @@ class Trainer:
             raise ValueError(f"{path} is no checkpoint to go on from: {reason}") from None
 
     def _prolonged(self, saved: dict, recipe: Recipe) -> Recipe:
-        """The saved recipe for more tokens; ValueError where that is no more, or another one was asked for."""
+        """The saved recipe for more tokens; ValueError where it is spent or another one was asked for."""
         if recipe.tokens <= saved["tokens_seen"]:
             seen = f"the {saved['tokens_seen']} that {self.directory} has seen"
             raise ValueError(f"tokens is {recipe.tokens}; allowed: more than {seen}")
+        if self.minutes <= saved["seconds"] / 60:
+            taken = f"the {saved['seconds'] / 60:.4g} that {self.directory} has taken"
+            raise ValueError(f"minutes is {self.minutes}; allowed: more than {taken}")
         for field in fields(Recipe):
             asked, begun = getattr(recipe, field.name), getattr(saved["recipe"], field.name)
             # The vocabulary is as large as the text allowed.
@@ -94,7 +97,7 @@ class Trainer:
             try:
                 return Tokenizer.from_file(str(path))
             except Exception as error:  # tokenizers raises bare Exception for a damaged file
-                raise ValueError(f"{path} is no tokenizer to go on with: {error}") from None
+                raise ValueError(f"{path} is no tokenizer to go on with: {error}") from error
         tokenizer = train_tokenizer(self.recipe.seed, self.recipe.vocab_size)
         save_tokenizer(tokenizer, self.directory, self.recipe.spec.max_positions)
         return tokenizer

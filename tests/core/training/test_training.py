@@ -199,6 +199,7 @@ def test_a_finished_run_and_another_recipe_are_refused_and_nothing_is_written(
     before = {path.name: path.read_bytes() for path in run.directory.iterdir()}
     command = ["train", "--no-compile", "--dtype", "float32", "--out", str(run.directory), "--tokens"]
     assert "tokens is 30000; allowed: more than" in refusal([*command, "30000"], capsys)
+    assert "minutes is 1e-09; allowed: more than" in refusal([*command, "40000", "--minutes", "1e-9"], capsys)
     said = refusal([*command, "40000", "--matrix-lr", "0.5"], capsys)
     assert "matrix_lr is 0.5; allowed: 0.01" in said
     assert {path.name: path.read_bytes() for path in run.directory.iterdir()} == before
