@@ -14,27 +14,35 @@ PUBLISHED = {
 CATALOG = (EMBEDDED_REF, *PUBLISHED)
 
 
-def catalog_estimates(dtype: str = "auto") -> dict[str, Estimate]:
+def catalog_estimates(dtype: str) -> dict[str, Estimate]:
     """What each offered model takes in `dtype`, against the memory that is free now."""
     published = {ref: weigh(SHAPES[shape], dtype) for ref, shape in PUBLISHED.items()}
     return {EMBEDDED_REF: estimate(EMBEDDED_REF, dtype), **published}
 
 
-def catalog_table(dtype: str = "auto") -> str:
+def catalog_table() -> str:
     """The estimates as a Markdown table, with a line that says what they are of."""
-    told = catalog_estimates(dtype)
-    lines = ["| model | parameters | needs | here |", "|---|---|---|---|"]
+    half, whole = catalog_estimates("bfloat16"), catalog_estimates("float32")
+    lines = ["| model | parameters | bfloat16 | float32 | fits here |", "|---|---|---|---|---|"]
     lines += [
-        f"| {ref} | {size_of(one.spec.num_parameters)} | {one.needed / GIB:.2f} GiB "
-        f"| {'fits' if one.fits else 'does not fit'} |"
-        for ref, one in told.items()
+        f"| {ref} | {size_of(half[ref].spec.num_parameters)} | {half[ref].needed / GIB:.2f} GiB "
+        f"| {whole[ref].needed / GIB:.2f} GiB | {verdict(half[ref], whole[ref])} |"
+        for ref in CATALOG
     ]
-    one = told[EMBEDDED_REF]
+    one = half[EMBEDDED_REF]
     caption = (
-        f"Weights in {one.dtype} and K/V of {CANVAS} positions, by published sizes; {one.free / GIB:.1f} GiB "
-        f"are free on {one.device}. *What would it take?* reads the model's own config."
+        f"Weights and twice the K/V of {CANVAS} positions (the second where drift is watched), by published "
+        f"sizes; {one.free / GIB:.1f} GiB are free on {one.device}. All but the embedded model are "
+        "downloaded first. *What would it take?* reads the model's own config."
     )
     return "\n".join([*lines, "", caption])
+
+
+def verdict(half: Estimate, whole: Estimate) -> str:
+    """In which number types a model fits."""
+    if whole.fits:
+        return "yes"
+    return "in bfloat16" if half.fits else "no"
 
 
 def size_of(parameters: int) -> str:

@@ -38,6 +38,10 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
     """
     record.going = True
     try:
+        known = workshop.shelf.held(record.job.model)
+        if known is not None:
+            # Nobody should stand in line for a refusal.
+            known.encode(record.job.content(known), record.job.generation.gen_length)
         yield Moment("running", "running: starting", observation=True, flush=True)
         yield from wait_for_turn(ticket)
         if not ticket.is_stopped():

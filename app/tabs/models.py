@@ -59,8 +59,7 @@ class ModelsTab:
         ask.click(self._estimate, inputs, self.status, **AT_ONCE)
         load.click(self._load, inputs, [self.status, self.corner, self.chosen], **OWN_LINE)
         # Asked anew with each page: how much is free changes.
-        for event in (page.load, self.dtype.change):
-            event(catalog_table, self.dtype, self.sizes, **AT_ONCE)
+        page.load(catalog_table, None, self.sizes, **AT_ONCE)
         linked = [self.ref, self.status, self.corner, self.chosen, self.tabs]
         page.load(self._follow_link, None, linked, **AT_ONCE)
 

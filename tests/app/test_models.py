@@ -210,10 +210,12 @@ def test_catalog_says_what_each_offered_model_takes(monkeypatch: pytest.MonkeyPa
     billions = {ref: one.spec.num_parameters / 1e9 for ref, one in told.items()}
     assert billions["GSAI-ML/LLaDA-8B-Instruct"] == pytest.approx(8, rel=0.1)
     assert billions["Dream-org/Dream-v0-Instruct-7B"] == pytest.approx(7.6, rel=0.1)
-    lines = [line for line in catalog_table("bfloat16").splitlines() if line.startswith("|")]
-    rows = {line.split("|")[1].strip(): line for line in lines}
-    assert "does not fit" in rows["GSAI-ML/LLaDA-1.5"]
-    assert "does not fit" not in rows["dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1"]
+    lines = [line for line in catalog_table().splitlines() if line.startswith("|")]
+    fits = {line.split("|")[1].strip(): line.split("|")[-2].strip() for line in lines}
+    assert fits["GSAI-ML/LLaDA-1.5"] == "no"
+    assert fits["dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1"] == "yes"
+    monkeypatch.setattr("app.models.free_bytes", lambda: 20 * 2**30)
+    assert catalog_table().count("| in bfloat16 |") == 3
     assert catalog_estimates("float32")["embedded"].weights == 2 * told["embedded"].weights
 
 

@@ -220,3 +220,14 @@ def test_stopped_measurement_leaves_speeds_unknown(workshop: Workshop, job: Make
             ticket.stop()
     assert moment.text.startswith("stopped")
     assert record.speeds is None
+
+
+def test_what_can_not_run_is_refused_before_the_wait(workshop: Workshop) -> None:
+    workshop.model()
+    holder = workshop.turns.join("other")
+    job = Job("one two", (LaneSpec("none", ()),), GenerationConfig(gen_length=2**16), "off")
+    moments = perform(workshop, workshop.runs.new(job), workshop.turns.join("me"))
+    with pytest.raises(ValueError, match="context"):
+        next(moments)
+    holder.leave()
+    assert len(workshop.turns) == 0

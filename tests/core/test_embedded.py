@@ -1,5 +1,6 @@
 """The embedded model: loads from the repository without a network, and has really been trained."""
 
+import hashlib
 import json
 import math
 import subprocess
@@ -11,7 +12,8 @@ import torch
 
 from core import GenerationConfig, LanguageModel, create_policy, generate, load_model
 
-PROBLEMS = Path(__file__).parents[2] / "assets" / "model" / "problems.jsonl"
+EMBEDDED = Path(__file__).parents[2] / "assets" / "model"
+PROBLEMS = EMBEDDED / "problems.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +66,10 @@ def test_loading_does_not_import_the_compiler() -> None:
     """It takes longer to import than the model to load, and nothing compiles here."""
     code = "import sys, core; core.load_model('embedded'); sys.exit('torch._dynamo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=PROBLEMS.parents[2], check=False).returncode == 0
+
+
+def test_card_is_of_these_weights() -> None:
+    card = (EMBEDDED / "README.md").read_text(encoding="utf-8")
+    assert hashlib.sha256((EMBEDDED / "model.safetensors").read_bytes()).hexdigest() in card
+    words = json.loads((EMBEDDED / "config.json").read_text(encoding="utf-8"))["embedding_size"]
+    assert f"| vocabulary | {words}:" in card
