@@ -54,7 +54,7 @@ class Screen:
         if moment.grid and record.traces and self._due("grid", moment):
             out[parts.grid] = json.dumps(self.feed.frame(moment.state, whole=moment.last))
         # In one message with the tokens: each takes server and browser longer than what is in it.
-        tell = parts.grid in out or (not moment.grid and self._due("status", moment))
+        tell = moment.last or parts.grid in out or (not moment.grid and self._due("status", moment))
         if moment.text != self._told and tell:
             out[parts.status] = status(moment.text)
             self._told = moment.text
