@@ -24,7 +24,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class BatchStep:
+class _BatchStep:
     """One pass of the whole batch: full where any sequence's is; rows: mean over the sequences decoded."""
 
     full: bool
@@ -38,10 +38,10 @@ class BatchStep:
 
 
 @dataclass(frozen=True)
-class BatchRun:
+class _BatchRun:
     """One run from its first pass to its last; tokens: useful ones of all sequences."""
 
-    steps: tuple[BatchStep, ...]
+    steps: tuple[_BatchStep, ...]
     tokens: int
 
     @property
@@ -49,13 +49,13 @@ class BatchRun:
         return sum(step.seconds[part] for step in self.steps for part in SECONDS)
 
     @classmethod
-    def of(cls, traces: Sequence[Trace]) -> "BatchRun":
+    def of(cls, traces: Sequence[Trace]) -> "_BatchRun":
         """Fold the traces of sequences that started together; each has the batch's seconds while it ran."""
         steps = []
         for row in zip_longest(*(trace.steps for trace in traces)):
             running = [step for step in row if step is not None]
             rows = mean(step.num_refreshed for step in running)
-            steps.append(BatchStep(any(step.full for step in running), rows, running[0].seconds))
+            steps.append(_BatchStep(any(step.full for step in running), rows, running[0].seconds))
         return cls(tuple(steps), sum(trace.num_useful_tokens for trace in traces))
 
 
@@ -78,7 +78,7 @@ def bench(
                 f"prompt_length {place.prompt_length} + gen_length exceeds the model's positions"
             )
         prompts = random_prompts(model, place, seed)
-        runs: dict[str, list[BatchRun]] = {setting.label: [] for setting in settings}
+        runs: dict[str, list[_BatchRun]] = {setting.label: [] for setting in settings}
         peaks: dict[str, int | None] = {}
         for repeat in range(repeats + 1):
             for setting in settings:
@@ -102,7 +102,7 @@ def random_prompts(model: LanguageModel, place: Place, seed: int) -> list[list[i
 
 def _run(
     model: LanguageModel, prompts: list[list[int]], setting: Setting, base: GenerationConfig
-) -> tuple[BatchRun, int | None]:
+) -> tuple[_BatchRun, int | None]:
     cuda = model.device.type == "cuda"
     if cuda:
         torch.cuda.reset_peak_memory_stats(model.device)
@@ -110,13 +110,13 @@ def _run(
     for event in stream(model, prompts, setting.decoding(base), setting.make_policy()):
         recorder.observe(event)
     peak = torch.cuda.max_memory_allocated(model.device) if cuda else None
-    return BatchRun.of(recorder.traces()), peak
+    return _BatchRun.of(recorder.traces()), peak
 
 
 def _point(
     model: LanguageModel,
     setting: Setting,
-    runs: list[BatchRun],
+    runs: list[_BatchRun],
     gen_length: int,
     place: Place,
     peak: int | None,

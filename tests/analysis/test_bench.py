@@ -9,7 +9,7 @@ import torch
 
 from analysis import TraceRecorder
 from analysis.__main__ import main
-from analysis.bench import BatchRun, Place, bench, random_prompts
+from analysis.bench import Place, _BatchRun, bench, random_prompts
 from analysis.bench_point import BenchPoint, to_frame
 from analysis.settings import Setting
 from analysis.shapes import SHAPES, parse_shape, random_model
@@ -80,7 +80,7 @@ def test_a_batch_takes_until_its_last_sequence_ends_and_counts_useful_tokens(bat
 def test_a_pass_is_full_where_it_is_for_any_sequence(recorder: TraceRecorder) -> None:
     long, other = recorder.traces()
     refreshed = [replace(step, full=step.step < 2) for step in other.steps[:3]]
-    run = BatchRun.of([replace(other, steps=tuple(refreshed)), long])
+    run = _BatchRun.of([replace(other, steps=tuple(refreshed)), long])
     assert [step.full for step in run.steps] == [True, True, False, False]
     assert run.seconds == pytest.approx(4.0)
     assert run.tokens == long.num_useful_tokens + 3

@@ -34,7 +34,7 @@ from tests.analysis.test_comparison import outcome
 INPUTS = {"Axis", "Device", "Experts", "Goal", "Look", "ModelCost", "Place", "Preset", "Prompt", "Results"}
 INPUTS |= {"Section", "Setting", "Task", "Text", "Unit"}
 # Rows of a result that has to_frame, or whose module has it for a sequence of them.
-ROWS = {"Candidate": "Tuning", "Step": "Trace", "Summary": "Comparison"}
+ROWS = {"Candidate": "Tuning", "Confirmation": "Tuning", "Step": "Trace", "Summary": "Comparison"}
 
 
 def result_classes() -> list[type]:
