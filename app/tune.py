@@ -92,9 +92,9 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
         search = Search(job.settings, len(job.prompts), job.goal, ends)
         for outcome in search.run(in_turn):
             found = search.result()
-            done = f"{counted(found.measured, 'run')} measured of {found.full_grid} of the full grid"
+            done = f"{counted(found.measured, 'run')} measured, the full grid takes {found.full_grid}"
             now = "confirming " if outcome.repeat else "now "
-            yield f"running: {done}; {now}{names.get(outcome.setting, outcome.setting)}", found
+            yield f"running: {done}; {now}{names.get(outcome.setting, 'no cache')}", found
     except StoppedError:
         found = search.result()
         yield f"stopped: {counted(found.measured, 'run')} measured, all kept", found
