@@ -11,6 +11,7 @@ from analysis.grid import Axis, random_settings
 from analysis.records import LARGEST, check_numbers
 from analysis.wording import figure
 from tests import tiny
+from tests.refusals import refusal
 
 SIZE = ["--gen-length", "16", "--block-length", "8", "--dtype", "float32", "--device", "cpu"]
 PROMPT = ["--prompt-ids", ",".join(map(str, tiny.PROMPTS[0]))]
@@ -26,15 +27,7 @@ def model(checkpoint: Callable[..., Path]) -> list[str]:
 def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
     """Runs a command that must refuse in one line; returns the line."""
 
-    def run(*arguments: str) -> str:
-        capsys.readouterr()
-        assert main(arguments) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.count("\n") == 1
-        return said.err
-
-    return run
+    return lambda *arguments: refusal(main, arguments, capsys)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from core.training.optimizer import Optimizer, orthogonalise
 from core.training.problems import read_problems
 from core.training.recipe import Recipe
 from core.training.trainer import Trainer
+from tests.refusals import refusal
 
 TOY = {
     "hidden_size": 32, "intermediate_size": 64, "num_layers": 2, "num_heads": 2,
@@ -117,16 +118,6 @@ def test_command_line_writes_problems_and_shows_data(
     assert capsys.readouterr().out.count("PROMPT") == 3
 
 
-def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command says that must refuse in one line."""
-    capsys.readouterr()
-    assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    return said.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -150,7 +141,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_odd_options_are_refused_in_one_line(
     arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert named in refusal(arguments, capsys)
+    assert named in refusal(main, arguments, capsys)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +169,7 @@ def test_a_run_is_refused_before_it_begins(
     out = tmp_path / "out"
     for value in values:
         command = ["train", "--out", str(out), "--tokens", "1000", "--no-compile", f"--{option}={value}"]
-        said = refusal(command, capsys)
+        said = refusal(main, command, capsys)
         assert option in said or option.replace("-", "_") in said
         assert not out.exists()
 
@@ -188,9 +179,11 @@ def test_a_broken_checkpoint_and_an_absent_device_are_one_sentence(
     content: bytes, run: Trainer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["train", "--tokens", "40000", "--no-compile", "--dtype", "float32", "--out"]
-    assert "device is 'cuda:99'" in refusal([*command, str(run.directory), "--device", "cuda:99"], capsys)
+    assert "device is 'cuda:99'" in refusal(
+        main, [*command, str(run.directory), "--device", "cuda:99"], capsys
+    )
     (tmp_path / "checkpoint.pt").write_bytes(content)
-    assert "checkpoint.pt is no checkpoint" in refusal([*command, str(tmp_path)], capsys)
+    assert "checkpoint.pt is no checkpoint" in refusal(main, [*command, str(tmp_path)], capsys)
 
 
 def test_a_finished_run_and_another_recipe_are_refused_and_nothing_is_written(
@@ -198,9 +191,11 @@ def test_a_finished_run_and_another_recipe_are_refused_and_nothing_is_written(
 ) -> None:
     before = {path.name: path.read_bytes() for path in run.directory.iterdir()}
     command = ["train", "--no-compile", "--dtype", "float32", "--out", str(run.directory), "--tokens"]
-    assert "tokens is 30000; allowed: more than" in refusal([*command, "30000"], capsys)
-    assert "minutes is 1e-09; allowed: more than" in refusal([*command, "40000", "--minutes", "1e-9"], capsys)
-    said = refusal([*command, "40000", "--matrix-lr", "0.5"], capsys)
+    assert "tokens is 30000; allowed: more than" in refusal(main, [*command, "30000"], capsys)
+    assert "minutes is 1e-09; allowed: more than" in refusal(
+        main, [*command, "40000", "--minutes", "1e-9"], capsys
+    )
+    said = refusal(main, [*command, "40000", "--matrix-lr", "0.5"], capsys)
     assert "matrix_lr is 0.5; allowed: 0.01" in said
     assert {path.name: path.read_bytes() for path in run.directory.iterdir()} == before
 
@@ -211,7 +206,7 @@ def test_a_broken_tokenizer_is_one_sentence(
 ) -> None:
     (tmp_path / "tokenizer.json").write_bytes(content)
     command = ["train", "--tokens", "40000", "--no-compile", "--out", str(tmp_path)]
-    assert "tokenizer.json is no tokenizer to go on with" in refusal(command, capsys)
+    assert "tokenizer.json is no tokenizer to go on with" in refusal(main, command, capsys)
 
 
 def test_a_checkpoint_of_something_else_is_one_sentence(
@@ -220,4 +215,4 @@ def test_a_checkpoint_of_something_else_is_one_sentence(
     for content in ([1, 2], {"recipe": {}}, {"recipe": {"tokens": 1, "colour": 2}}):
         torch.save(content, tmp_path / "checkpoint.pt")
         command = ["train", "--tokens", "40000", "--no-compile", "--out", str(tmp_path)]
-        assert "checkpoint.pt is no checkpoint" in refusal(command, capsys)
+        assert "checkpoint.pt is no checkpoint" in refusal(main, command, capsys)
