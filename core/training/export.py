@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from core.models.spec import ModelSpec
+from core.training.files import replacing
 
 BLOCK_NAMES = {
     "attn_norm": ("attn_norm.weight",),
@@ -88,11 +89,13 @@ def llada_config(spec: ModelSpec) -> dict[str, object]:
 
 
 def export(weights: dict[str, Tensor], spec: ModelSpec, directory: Path) -> None:
-    """bf16 weights and config into `directory`, which must exist."""
+    """bf16 weights and config into `directory`, which must exist; a model there is whole at any time."""
     tensors = {
         name: tensor.detach().cpu().to(torch.bfloat16).contiguous()
         for name, tensor in llada_tensors(weights, spec).items()
     }
-    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
     config = json.dumps(llada_config(spec), indent=1) + "\n"
-    (directory / "config.json").write_text(config, encoding="utf-8")
+    # Both are written before either takes its place.
+    with replacing(directory / "config.json") as said, replacing(directory / "model.safetensors") as stored:
+        save_file(tensors, stored, metadata={"format": "pt"})
+        said.write_text(config, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Where problems come from and how an answer is graded: what the page and the evaluation use."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -23,6 +24,7 @@ __all__ = [
     "write_problems",
 ]
 MARK = "####"
+FENCE = re.compile(r"^```[^\n`]*\n(.*?)(?:^```|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -96,20 +98,28 @@ def grade(problem: Problem, text: str) -> bool:
     """Whether `text` solves the problem.
 
     An answer must stand on the line after the last `#### ` and match exactly, but for space. A function
-    must be the last thing in the text and give the expected value on every input.
+    must be the last thing in the text, or in its fence of three backticks, and give the expected value on
+    every input; whether it is written in the style that was asked for is not judged.
     """
     if problem.answer is not None:
         _, mark, said = text.rpartition(MARK)
         lines = said.strip().splitlines()
         return bool(mark) and bool(lines) and " ".join(lines[0].split()) == " ".join(problem.answer.split())
     assert problem.function is not None
-    start = text.find("def ")
-    if start < 0:
+    source = function_in(text)
+    if source is None:
         return False
     inputs = [given for given, _ in problem.tests]
     try:
-        outputs = run_function(text[start:].strip(), problem.function, inputs)
+        outputs = run_function(source, problem.function, inputs)
     except (RefusedSourceError, RuntimeError):
         return False
     # As text, where True is not 1.
     return json.dumps(outputs) == json.dumps([wanted for _, wanted in problem.tests])
+
+
+def function_in(text: str) -> str | None:
+    """From the first `def ` of a text to its end, or to that of the fence it stands in; None without one."""
+    fenced = next((part for part in FENCE.findall(text) if "def " in part), text)
+    start = fenced.find("def ")
+    return fenced[start:].strip() if start >= 0 else None

@@ -8,6 +8,7 @@ from random import Random
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from core.training.families import arithmetic
+from core.training.files import replacing
 from core.training.problem import Problem
 from core.training.problems import FAMILIES, draw, with_shots
 
@@ -61,7 +62,6 @@ def train_tokenizer(seed: int, vocab_size: int, examples: int = 20_000) -> Token
 
 def save_tokenizer(tokenizer: Tokenizer, directory: Path, max_length: int) -> None:
     """tokenizer.json and the tokenizer_config.json that transformers reads, with the chat template."""
-    tokenizer.save(str(directory / "tokenizer.json"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": BOS,
@@ -73,4 +73,10 @@ def save_tokenizer(tokenizer: Tokenizer, directory: Path, max_length: int) -> No
         "chat_template": TEMPLATE,
     }
     text = json.dumps(config, indent=1) + "\n"
-    (directory / "tokenizer_config.json").write_text(text, encoding="utf-8")
+    # A run goes on with a tokenizer.json that it finds, so that is the last to take its place.
+    with (
+        replacing(directory / "tokenizer.json") as merges,
+        replacing(directory / "tokenizer_config.json") as said,
+    ):
+        tokenizer.save(str(merges))
+        said.write_text(text, encoding="utf-8")

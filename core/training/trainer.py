@@ -18,6 +18,7 @@ from core.models.loading import device_named
 from core.training.batches import Batch, BatchStream, collate, encode
 from core.training.corruption import Corrupted, corrupt
 from core.training.export import export
+from core.training.files import replacing
 from core.training.model import TiedModel
 from core.training.optimizer import Optimizer
 from core.training.problems import FAMILIES, held_out
@@ -185,14 +186,13 @@ class Trainer:
             out.write(json.dumps(record) + "\n")
 
     def save(self) -> None:
-        """Write checkpoint.pt through a temporary file, and export the EMA weights."""
+        """Write checkpoint.pt and export the EMA weights; each is whole at any time."""
         state = {
             **self.optimizer.state(),
             "recipe": asdict(self.recipe),
             "tokens_seen": self.tokens_seen,
             "seconds": self.seconds,
         }
-        partial = self.directory / "checkpoint.partial"
-        torch.save(state, partial)
-        partial.replace(self.directory / "checkpoint.pt")
+        with replacing(self.directory / "checkpoint.pt") as partial:
+            torch.save(state, partial)
         export(self.optimizer.averages(), self.recipe.spec, self.directory)

@@ -77,6 +77,27 @@ def test_wrong_function_is_wrong():
     assert not grade(problem, "no function here")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "Here we go.\n{}\n",
+        "```\n{}\n```",
+        "Use `def `:\n\n```python\n{}\n```\n\nThis function returns the sum. def is a word of Python.",
+        "```bash\npip list\n```\n```py\n{}\n```\n```python\nprint(f([1]))\n```",
+        "```python\n{}",
+        "```python\nfrom typing import List\n\n{}\n```",
+    ],
+)
+def test_a_function_counts_fenced_or_not(text):
+    problem = Problem("code", "p", "r", function="f", tests=(([3, 4], 7), ([], 0)))
+    right = 'def f(xs: List[int]) -> int:\n    """Add `xs` up."""\n    return sum(xs)'
+    assert grade(problem, text.format(right))
+    assert not grade(problem, text.format(right.replace("sum", "len")))
+    assert not grade(problem, text.format(right.replace("sum(xs)", "open(xs)")))
+    assert not grade(problem, text.format(f"{right}\nprint(f([1]))"))
+
+
 def test_the_inputs_tell_any_two_functions_apart_that_differ():
     """Under the largest and the smallest a filter left out showed nowhere: no input ended in its bound."""
     rng = Random(0)

@@ -1,6 +1,7 @@
 """Training end to end at toy size: it learns, resumes where it stopped, and exports what it computes."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ from core.training.model import TiedModel
 from core.training.optimizer import Optimizer, orthogonalise
 from core.training.problems import read_problems
 from core.training.recipe import Recipe
+from core.training.tokenizer import save_tokenizer
 from core.training.trainer import Trainer
 from tests.refusals import refusal
 
 TOY = {
     "hidden_size": 32, "intermediate_size": 64, "num_layers": 2, "num_heads": 2,
-    "vocab_size": 400, "batch_tokens": 1024, "warmup_steps": 2,
+    "vocab_size": 400, "batch_tokens": 1280, "warmup_steps": 2,
 }  # fmt: skip
 
 
@@ -66,6 +68,47 @@ def test_the_export_computes_what_the_trained_average_computes(run: Trainer) -> 
         ours, _ = model(tokens, torch.arange(24))
     # wte is rounded to bf16 after scaling, the embedding before it.
     assert torch.allclose(loaded.full_logits(tokens)[0], ours, atol=0.05)
+
+
+@pytest.mark.parametrize("file", ["checkpoint.pt", "model.safetensors", "config.json"])
+def test_a_save_that_is_cut_off_leaves_whole_files_that_fit(
+    file: str, run: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At any moment of a save, what stands in the folder is what a save before or after it left."""
+    shutil.copytree(run.directory, tmp_path, dirs_exist_ok=True)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def cut_off(name: str, path: Path) -> None:
+        Path(path).write_bytes(b"half")
+        if name == file:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "directory", tmp_path)
+    monkeypatch.setattr("torch.save", lambda state, path: cut_off("checkpoint.pt", path))
+    monkeypatch.setattr(
+        "core.training.export.save_file", lambda tensors, path, metadata: cut_off("model.safetensors", path)
+    )
+    monkeypatch.setattr(Path, "write_text", lambda path, *_, **__: cut_off("config.json", path))
+    with pytest.raises(KeyboardInterrupt):
+        run.save()
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    # Reached only once the checkpoint is written in full.
+    if file != "checkpoint.pt":
+        assert after.pop("checkpoint.pt") == b"half"
+        del before["checkpoint.pt"]
+    assert after == before
+
+
+def test_a_tokenizer_that_is_cut_off_is_none(
+    run: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(path: Path, text: str, encoding: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        save_tokenizer(run.tokenizer, tmp_path, 1280)
+    assert not list(tmp_path.iterdir())
 
 
 def test_orthogonalised_updates_have_singular_values_near_one() -> None:
