@@ -13,7 +13,7 @@ from analysis.journal import Journal, purpose
 from analysis.prompts import Prompt, family_prompts, read_prompts
 from analysis.settings import parse_settings, split_settings
 from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, LanguageModel, create_policy
-from core.training.problems import FAMILIES
+from core.training.problems import FAMILIES, MOST_PROBLEMS
 
 __all__ = [
     "Parser",
@@ -39,8 +39,6 @@ DTYPE_HELP = (
     "faster, else float32; tokens can differ between them)"
 )
 PROBLEMS = 32
-# Far more than is ever measured, and drawn within seconds.
-MOST_PROBLEMS = 10_000
 # What seconds depend on beside the measurement itself.
 TIMING = ("processor", "threads", "workers")
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import torch
 
-from core.training.problems import families_named, held_out, write_problems
+from core.training.problems import MOST_PROBLEMS, families_named, held_out, write_problems
 from core.training.recipe import Recipe, draw_lesson
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)}
@@ -29,7 +29,7 @@ COUNT: Check = (lambda value: 1 <= value <= 2**20, "from 1 to 1048576")
 RATE: Check = (lambda value: 0 <= value < math.inf, "a finite number from 0 up")
 # What an option may be, whichever command it belongs to; what a model or a config refuses is left to them.
 ALLOWED: dict[str, Check] = {
-    "n": (lambda value: 1 <= value <= 10_000, "from 1 to 10000"),
+    "n": (lambda value: 1 <= value <= MOST_PROBLEMS, f"from 1 to {MOST_PROBLEMS}"),
     "shots": (lambda value: 0 <= value <= 1000, "from 0 to 1000"),
     "seed": (lambda value: 0 <= value < 2**32, "from 0 to 2**32 - 1"),
     # Of more threads, OpenMP ends the process without a word.

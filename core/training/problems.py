@@ -12,6 +12,7 @@ from core.training.sandbox import RefusedSourceError, run_function
 
 __all__ = [
     "FAMILIES",
+    "MOST_PROBLEMS",
     "Family",
     "Problem",
     "draw",
@@ -24,6 +25,10 @@ __all__ = [
     "write_problems",
 ]
 MARK = "####"
+# Far more than is ever measured, far fewer than each family has, and drawn within seconds.
+MOST_PROBLEMS = 10_000
+# After so many draws in vain there is nothing more to find.
+MOST_DRAWS = 1_000
 FENCE = re.compile(r"^```[^\n`]*\n(.*?)(?:^```|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -58,28 +63,35 @@ def draw(name: str, rng: Random, *, held_out: bool, largest: float = 1.0) -> Pro
     """One problem of a family, of a random size up to the share `largest` of the family's range.
 
     Training draws only from held_out=False and scores only come from held_out=True; the two never share
-    a signature.
+    a signature. Raises ValueError where there is none of such sizes.
     """
     family = family_named(name)
     top = family.min_size + round(largest * (family.max_size - family.min_size))
-    while True:
+    for _ in range(MOST_DRAWS):
         problem = family.draw(rng, rng.randint(family.min_size, top))
         if problem.is_held_out == held_out:
             return problem
+    kind = "held-out problem" if held_out else "problem to train on"
+    raise ValueError(f"largest is {largest}; family {name} has no {kind} of sizes up to {top}")
 
 
 def held_out(name: str, n: int, seed: int = 0, shots: int = 0) -> list[Problem]:
     """`n` different held-out problems, the same ones for the same seed; `shots` worked examples each.
 
-    Raises ValueError for an unknown family, n < 1 and shots < 0.
+    Raises ValueError for an unknown family, shots < 0, n outside 1 to MOST_PROBLEMS or beyond what there is.
     """
-    for field, value, least in (("n", n, 1), ("shots", shots, 0)):
-        if value < least:
-            raise ValueError(f"{field} is {value}; it must be at least {least}")
+    if not 1 <= n <= MOST_PROBLEMS:
+        raise ValueError(f"n is {n}; allowed: 1 to {MOST_PROBLEMS}")
+    if shots < 0:
+        raise ValueError(f"shots is {shots}; it must be at least 0")
     rng = Random(f"{name}|{seed}|{shots}")
     found: dict[str, Problem] = {}
+    missed = 0
     while len(found) < n:
         problem = draw(name, rng, held_out=True)
+        missed = missed + 1 if problem.prompt in found else 0
+        if missed == MOST_DRAWS:
+            raise ValueError(f"n is {n}; allowed: up to {len(found)}, all that family {name} holds out")
         found.setdefault(problem.prompt, with_shots(problem, rng, shots))
     return list(found.values())
 

@@ -8,6 +8,8 @@ import pytest
 from core.training.families import code
 from core.training.problems import (
     FAMILIES,
+    MOST_PROBLEMS,
+    Family,
     Problem,
     draw,
     fresh,
@@ -128,6 +130,37 @@ def test_worked_examples_come_before_the_question_and_are_not_held_out():
     assert problem.prompt.count("Question: ") == 4
     plain = replace(problem, prompt=problem.prompt.rsplit("Question: ", 1)[1], shots=0)
     assert with_examples(plain, []).prompt == f"Question: {plain.prompt}"
+
+
+def colours(rng: Random, size: int) -> Problem:
+    """A family of three problems of size 2, all held out, and of none of size 1 that is."""
+    word = rng.choice(("blue", "green", "red"))
+    wanted = size == 2
+    mark = next(
+        mark
+        for mark in range(1000)
+        if Problem("c", word, "r", "1", signature=f"{word}{mark}").is_held_out == wanted
+    )
+    return Problem("c", word, "r", "1", signature=f"{word}{mark}")
+
+
+def test_more_problems_than_there_are_is_one_sentence_that_says_how_many(monkeypatch):
+    monkeypatch.setitem(FAMILIES, "c", Family(colours, 1, 2))
+    assert sorted(p.prompt for p in held_out("c", 3)) == ["blue", "green", "red"]
+    with pytest.raises(ValueError, match=r"^n is 4; allowed: up to 3, all that family c holds out$"):
+        held_out("c", 4)
+    with pytest.raises(
+        ValueError, match=r"^largest is 0\.1; family c has no held-out problem of sizes up to 1$"
+    ):
+        draw("c", Random(0), held_out=True, largest=0.1)
+    for n in (0, -1, 10_001, 2**70):
+        with pytest.raises(ValueError, match=f"^n is {n}; allowed: 1 to 10000$"):
+            held_out("math", n)
+
+
+@EACH
+def test_a_family_has_as_many_as_may_be_asked_for(family):
+    assert len(held_out(family, MOST_PROBLEMS)) == MOST_PROBLEMS
 
 
 def test_unknown_family_and_empty_problem_are_refused():
