@@ -1,6 +1,6 @@
 """LanguageModel: weights, spec and tokenizer of one dLLM, as the engine and the analyses use it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -15,12 +15,16 @@ from core.models.transformer import Transformer
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A loaded model. tokenizer is a transformers tokenizer, or None: then prompts are token ids."""
+    """A loaded model. tokenizer is a transformers tokenizer, or None: then prompts are token ids.
+
+    weights_sha256: see `core.models.digest`; None where the weights are of no file.
+    """
 
     ref: str
     spec: ModelSpec
     backbone: Transformer
     tokenizer: Any | None
+    weights_sha256: Mapping[str, str] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -36,13 +40,16 @@ class LanguageModel:
         return self.spec.num_parameters * self.dtype.itemsize
 
     def facts(self) -> dict[str, Any]:
-        """What a trace says of the model: plain values only."""
+        """What a trace says of the model and of what computes with it here: plain values only."""
         spec = self.spec
         return {
             "ref": self.ref,
             "family": spec.family,
             "dtype": str(self.dtype).removeprefix("torch."),
             "device": str(self.device),
+            "weights_sha256": None if self.weights_sha256 is None else dict(self.weights_sha256),
+            "torch": str(torch.__version__),
+            "num_threads": torch.get_num_threads(),
             "num_layers": spec.num_layers,
             "hidden_size": spec.hidden_size,
             "intermediate_size": spec.intermediate_size,

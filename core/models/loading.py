@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from core.models.digest import weights_sha256
 from core.models.families import FAMILIES, Family
 from core.models.language_model import LanguageModel
 from core.models.packing import arrange_weights
@@ -49,10 +50,17 @@ def load_model(
     except (ValueError, TypeError, KeyError, ZeroDivisionError) as error:
         raise ValueError(f"model {ref}: {error}") from error
     chosen = DTYPES[dtype] if dtype != "auto" else _auto_dtype(spec, target)
-    backbone = _load_weights(folder, ref, family, spec, target, chosen)
+    files = _weight_files(folder, ref)
+    backbone = _load_weights(files, ref, family, spec, target, chosen)
     if not movable:
         arrange_weights(backbone)
-    return LanguageModel(ref=ref, spec=spec, backbone=backbone.eval(), tokenizer=tokenizer)
+    return LanguageModel(
+        ref=ref,
+        spec=spec,
+        backbone=backbone.eval(),
+        tokenizer=tokenizer,
+        weights_sha256=weights_sha256(files.values()),
+    )
 
 
 def device_named(name: str) -> torch.device:
@@ -159,10 +167,14 @@ def _open(path: Path, ref: str) -> Any:
 
 
 def _load_weights(
-    folder: Path, ref: str, family: Family, spec: ModelSpec, device: torch.device, dtype: torch.dtype
+    files: dict[str, Path],
+    ref: str,
+    family: Family,
+    spec: ModelSpec,
+    device: torch.device,
+    dtype: torch.dtype,
 ) -> Transformer:
     """Fill a Transformer tensor by tensor, so that no second copy of the model is ever in memory."""
-    files = _weight_files(folder, ref)
     _check_layers(files, family, spec, ref)
     try:
         with torch.device("meta"):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -50,8 +51,7 @@ def closed_loops() -> Iterator[None]:
 @pytest.fixture
 def worded(models: dict[str, LanguageModel]) -> LanguageModel:
     """The tiny LLaDA with a tokenizer whose words are markup."""
-    model = models["llada"]
-    return LanguageModel(model.ref, model.spec, model.backbone, WordTokenizer())
+    return replace(models["llada"], tokenizer=WordTokenizer())
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,22 @@ def same_logits(one: LanguageModel, other: LanguageModel) -> bool:
     return torch.equal(one.full_logits(tokens), other.full_logits(tokens))
 
 
+def digests(folder: Path) -> dict[str, str]:
+    return {file.name: sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.safetensors")}
+
+
+def test_a_model_tells_which_weights_it_was_loaded_from(checkpoint: Write, tmp_path: Path) -> None:
+    folder = checkpoint("llada")
+    model = load(folder)
+    assert model.facts()["weights_sha256"] == model.weights_sha256 == digests(folder)
+    # As in the hub's cache: a name in a snapshot, a file that is named by its digest.
+    [digest], file = digests(folder).values(), folder / "model.safetensors"
+    (tmp_path / "blobs").mkdir()
+    file.rename(tmp_path / "blobs" / digest)
+    file.symlink_to(tmp_path / "blobs" / digest)
+    assert load(folder).weights_sha256 == model.weights_sha256
+
+
 def test_the_spec_is_read_from_the_config(model: LanguageModel, family: str) -> None:
     spec = model.spec
     assert (spec.family, spec.logit_shift) == (family, tiny.SHIFT[family])
@@ -74,7 +91,9 @@ def test_sharded_safetensors_load_as_one_file(checkpoint: Write, family: str) ->
         weight_map |= dict.fromkeys(names, shard)
     index = {"metadata": {"total_size": 1}, "weight_map": weight_map}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert same_logits(load(folder), whole)
+    sharded = load(folder)
+    assert same_logits(sharded, whole)
+    assert sharded.weights_sha256 == digests(folder)
     (folder / "model-00002-of-00002.safetensors").unlink()
     assert "model-00002-of-00002.safetensors" in refusal(folder)
 
