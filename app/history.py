@@ -6,14 +6,23 @@ from typing import Any
 
 from analysis.wording import counted
 from app.job import MAX_LANES
-from app.runs import RunRecord, RunStore
+from app.runs import LaneRun, RunRecord, RunStore
 
 SHOWN_PROMPT = 64
 LETTERS = "ABCD"
+PICKED = "picked"
 
 
 def history(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """The history panel's value: one entry a lane, the latest run first, no two of one label."""
+    """The history panel's value: one entry a lane, the latest run first, no two of one label.
+
+    A lane that was shown again beside others is still the one it was, and listed where it was decoded.
+    """
+    home = {
+        id(lane.trace): (record.run_id, index)
+        for record in sorted(runs, key=lambda record: not record.run_id.startswith(PICKED))
+        for index, lane in enumerate(record.lanes)
+    }
     return [
         {
             "run": record.run_id,
@@ -24,34 +33,38 @@ def history(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
         }
         for record in runs
         for index, lane in enumerate(record.lanes)
-        if lane.trace is not None
+        if lane.trace is not None and home[id(lane.trace)] == (record.run_id, index)
     ]
 
 
 def picked(store: RunStore, visitor: str, picks: Any) -> RunRecord:
-    """Picked (run, lane) pairs side by side as a new record.
+    """Picked (run, lane) pairs side by side as a record named after them.
 
     The observation of the first is kept where all are of one prompt. Raises ValueError for picks that are
-    gone or too many.
+    gone, too many or twice the same.
     """
     if not isinstance(picks, list) or not 1 <= len(picks) <= MAX_LANES:
         raise ValueError(f"pick one to {MAX_LANES} runs to show side by side")
-    lanes, records = [], []
+    lanes: list[LaneRun] = []
+    records, names = [], []
     for pick in picks:
         record = store.find(visitor, str(pick.get("run")))
         index = pick.get("lane")
         if record is None or not isinstance(index, int) or not 0 <= index < len(record.lanes):
             raise ValueError("a picked run is no longer kept; the last 12 are")
-        lanes.append(record.lanes[index])
+        name, lane = _name(record, index), record.lanes[index]
+        if any(lane.trace is other.trace for other in lanes):
+            raise ValueError(f"{name} is picked twice; a run can't stand beside itself")
+        lanes.append(lane)
         records.append(record)
-    first = records[0]
+        names.append(name.replace(" ", "-").lower())
+    first, order = records[0], store.new_order()
     if len({record.run_id for record in records}) == 1 and len(lanes) == len(first.lanes):
-        return replace(first, order=store.new(first.job).order)
-    shown = store.new(replace(first.job, lanes=tuple(lane.spec for lane in lanes)))
-    shown.lanes = lanes
-    if len({record.job.prompt for record in records}) == 1:
-        shown.observation = first.observation
-    return shown
+        return replace(first, order=order)
+    job = replace(first.job, lanes=tuple(lane.spec for lane in lanes))
+    one_prompt = len({record.job.prompt for record in records}) == 1
+    observation = first.observation if one_prompt else None
+    return RunRecord(f"{PICKED}-{'-'.join(names)}", order, job, lanes, observation)
 
 
 def _name(record: RunRecord, index: int) -> str:

@@ -1,6 +1,8 @@
 """offline_page: a run as one HTML file with the page's own panels: replay, cards and figures, no network."""
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -9,6 +11,7 @@ from markupsafe import Markup
 from app.cards import cards
 from app.explain import layers_panel, map_panel, signals_panel, staleness_panel, tokens_panel
 from app.figures import scatter_panel, timeline_panel, volatility_panel
+from app.history import LETTERS
 from app.panels import ASSETS, RUN_SCRIPTS, script_paths, style_paths
 from app.runs import RunRecord
 
@@ -23,6 +26,20 @@ FIGURES = {
     "signals": signals_panel,
     "staleness": staleness_panel,
 }
+
+
+def drawn_figures(record: RunRecord) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Every figure that is not empty: its name among files, its panel's value and its variant.
+
+    A name says what is drawn and of which run: `map-age-of-k-v-b-dual`; of the observation, only what.
+    """
+    for name, draw in FIGURES.items():
+        value = json.loads(draw(record))
+        for variant in value["variants"]:
+            lane = variant["lane"]
+            whose = [] if lane is None else [LETTERS[lane], record.lanes[lane].spec.name]
+            words = " ".join([name, variant["view"], *whose]).lower()
+            yield "-".join(re.findall("[a-z0-9]+", words)), value, variant
 
 
 def offline_page(record: RunRecord, frame: dict[str, Any], link: str) -> str:

@@ -1,6 +1,5 @@
 """write_pictures: a run's figures as one zip of PNG and PDF, title and source in each."""
 
-import json
 import tempfile
 import textwrap
 import zipfile
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.pictures import save_pictures
-from app.offline import FIGURES
+from app.offline import drawn_figures
 from app.runs import RunRecord
 
 # Pixels: of a picture, of a line of its caption, of an axis with its title; letters on such a line.
@@ -32,14 +31,11 @@ def write_pictures(record: RunRecord, folder: Path) -> Path:
 
 def captioned(record: RunRecord) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every figure that is not empty by a file name, with a title and what it is of."""
-    for name, draw in FIGURES.items():
-        value = json.loads(draw(record))
-        for index, variant in enumerate(value["variants"]):
-            figure = variant["figure"]
-            label = ", ".join(part for part in (variant["label"], variant["view"]) if part)
-            title = f"{value['title']}: {label}" if label else value["title"]
-            words = [*variant["headline"], value["how"], value["about"]]
-            yield (f"{name}-{index}" if index else name), _with_words(figure, title, words, value["height"])
+    for name, value, variant in drawn_figures(record):
+        label = ", ".join(part for part in (variant["label"], variant["view"]) if part)
+        title = f"{value['title']}: {label}" if label else value["title"]
+        words = [*variant["headline"], value["how"], value["about"]]
+        yield name, _with_words(variant["figure"], title, words, value["height"])
 
 
 def _with_words(figure: dict[str, Any], title: str, words: list[str], height: int) -> dict[str, Any]:

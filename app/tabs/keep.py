@@ -13,7 +13,6 @@ from analysis.trace import Trace
 from analysis.wording import counted
 from app.bundle import write_bundle
 from app.examples import record_of
-from app.frames import FrameFeed
 from app.history import history, picked
 from app.job import Job
 from app.links import FormValues, forms_of, has_settings, model_of, query_of
@@ -89,10 +88,9 @@ class Keep:
             text = "error: there is no run of yours to download; press Run first"
             yield {self.parts.status: status(text), self.bundle: None}
             return
-        frame = FrameFeed(record, self.workshop.texts_of).frame("done", whole=True)
         # Gradio takes a copy of what it is given, and removes that one after an hour.
         with tempfile.TemporaryDirectory() as folder:
-            path = write_bundle(record, frame, Path(folder))
+            path = write_bundle(record, self.workshop.texts_of, Path(folder))
             yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
 
     def _pictures(self, shown: int, request: gr.Request) -> Iterator[Updates]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,19 +13,20 @@ import pandas as pd
 import pytest
 
 from analysis.trace import Trace
-from app.bundle import latex_table, policies_frame, write_bundle
+from app.bundle import UNKNOWN_OF_OLD_TRACES, latex_table, policies_frame, write_bundle
 from app.cards import cards
 from app.examples import record_of
 from app.explain import measure_staleness, staleness_panel
+from app.forms import read_all
 from app.frames import FrameFeed
 from app.history import history, picked
-from app.job import Job
+from app.job import Job, LaneSpec
 from app.offline import offline_page
 from app.perform import perform
 from app.runs import RunRecord
 from app.speeds import measure_speeds
 from app.workshop import Workshop
-from core import GenerationConfig
+from core import POLICIES, GenerationConfig, LanguageModel
 
 Make = Callable[..., Job]
 
@@ -41,25 +43,100 @@ def whole_frame(workshop: Workshop, record: RunRecord) -> dict:
     return FrameFeed(record, workshop.texts_of).frame("done", whole=True)
 
 
+def files_of(workshop: Workshop, record: RunRecord, folder: Path) -> dict[str, bytes]:
+    """What the zip of a run holds, by name."""
+    with zipfile.ZipFile(write_bundle(record, workshop.texts_of, folder)) as archive:
+        return {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
+
+
+def table(content: bytes) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO(content), keep_default_na=False)
+
+
 def test_zip_holds_traces_tables_figures_and_one_offline_page(
     workshop: Workshop, job: Make, tmp_path: Path
 ) -> None:
     record = run(workshop, job("entropy", "none", observe="one"))
-    path = write_bundle(record, whole_frame(workshop, record), tmp_path)
-    with zipfile.ZipFile(path) as archive:
-        files = {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
+    files = files_of(workshop, record, tmp_path)
     assert {"report.html", "trace-a.json", "trace-b.json", "observation.json", "settings.json"} <= set(files)
     assert Trace.from_json(json.loads(files["trace-b.json"])).tokens == record.traces[1].tokens
-    steps = pd.read_csv(io.BytesIO(files["steps.csv"]))
-    assert len(steps) == sum(len(trace.steps) for trace in record.traces)
-    tokens = pd.read_csv(io.BytesIO(files["tokens.csv"]))
-    assert tokens["policy"].nunique() == 2
-    assert len(tokens) == 32
-    policies = pd.read_csv(io.BytesIO(files["policies.csv"]))
+    assert len(table(files["steps.csv"])) == sum(len(trace.steps) for trace in record.traces)
+    assert len(table(files["tokens.csv"])) == 32
+    policies = table(files["policies.csv"])
     assert list(policies["policy"]) == ["entropy · τ 1 · k 64", "none"]
     assert policies["recompute ratio %"][1] == 100
-    for name in ("timeline", "timeline-1", "scatter", "volatility"):
-        assert json.loads(files[f"figures/{name}.json"])["data"]
+    notes = files["README.md"].decode()
+    assert cards(record)["about"] in notes
+    names = {name.replace("-b.json", "-a.json") for name in files if "/" not in name}
+    assert all(f"`{name}`" in notes for name in names - {"README.md"})
+
+
+def test_figures_in_files_say_what_they_are_and_of_which_run(
+    workshop: Workshop, job: Make, tmp_path: Path
+) -> None:
+    """One policy twice in a run, too: a name must never rest on the order of a list."""
+    record = run(workshop, job("entropy", "dual", "entropy", observe="one"))
+    names = [name for name in files_of(workshop, record, tmp_path) if name.startswith("figures/")]
+    runs = ("a-entropy", "b-dual", "c-entropy")
+    of_runs = [f"{what}-{one}" for what in ("timeline", "map-recomputed", "map-age-of-k-v") for one in runs]
+    watched = ["scatter", "volatility", "layers", "tokens", "signals"]
+    assert sorted(names) == sorted(f"figures/{name}.json" for name in of_runs + watched)
+    for name in names:
+        figure = json.loads(files_of(workshop, record, tmp_path)[name])
+        assert figure["data"]
+        assert "float32 on cpu" in figure["layout"]["meta"]["about"]
+
+
+def test_a_run_can_be_repeated_from_its_settings_alone(
+    workshop: Workshop, worded: LanguageModel, job: Make, tmp_path: Path
+) -> None:
+    generation = GenerationConfig(gen_length=16, block_length=8, temperature=0.8, seed=7)
+    chosen = replace(
+        job("dual", observe="one", generation=generation),
+        lanes=(LaneSpec("entropy", (("entropy_threshold", math.inf),)), LaneSpec("dual", ())),
+    )
+    record = run(workshop, chosen)
+    told = json.loads(files_of(workshop, record, tmp_path)["settings.json"])
+    [(name, digest)] = dict(worded.weights_sha256 or {}).items()
+    assert len(told["runs"]) == 2
+    watched = record.observation
+    assert watched is not None
+    for one, trace in zip([*told["runs"], *told["observation"]], [*record.traces, watched], strict=True):
+        facts = one["model"]
+        assert (facts["ref"], facts["weights_sha256"]) == (worded.ref, {name: digest})
+        assert {"dtype", "device", "torch", "num_threads"} <= set(facts)
+        policy, config = one["policy"]["name"], one["policy"]["config"]
+        assert set(config) == set(POLICIES[policy].Config().to_dict()), "defaults are said, too"
+        assert set(one["generation"]) == set(generation.to_dict())
+        lane = LaneSpec(policy, tuple(read_all(config, "policy").items()))
+        again = Job(one["prompt"], (lane,), GenerationConfig(**read_all(one["generation"], "generation")))
+        assert run(workshop, again).traces[0].tokens == trace.tokens
+
+
+def test_what_an_old_trace_does_not_tell_is_said_to_be_unknown(
+    workshop: Workshop, job: Make, tmp_path: Path
+) -> None:
+    trace = run(workshop, job("none")).traces[0]
+    of_old = {name: value for name, value in trace.model.items() if name not in UNKNOWN_OF_OLD_TRACES}
+    record = record_of(replace(trace, model=of_old), "opened-1", 1)
+    [told] = json.loads(files_of(workshop, record, tmp_path)["settings.json"])["runs"]
+    assert all(told["model"][name] is None for name in UNKNOWN_OF_OLD_TRACES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=1+1", " =A1", "+1", "-1", "@x", "\t=1", "\r=1", "'quoted", "plain", " the", '"', ",", "\n", "", "NA"],
+)
+def test_token_texts_come_back_from_a_table_and_are_no_formulas(
+    workshop: Workshop, job: Make, tmp_path: Path, text: str
+) -> None:
+    record = run(workshop, job("none", "none"))
+    workshop.texts_of = lambda trace: lambda token: text  # type: ignore[method-assign]
+    tokens = table(files_of(workshop, record, tmp_path)["tokens.csv"])
+    assert list(tokens["run"]) == ["a"] * 16 + ["b"] * 16
+    for cell in tokens["text"]:
+        assert cell.removeprefix("'") == text
+        assert not cell.lstrip().startswith(("=", "+", "-", "@"))
 
 
 def test_latex_table_escapes_and_dashes_what_was_not_measured(workshop: Workshop, job: Make) -> None:
@@ -99,10 +176,42 @@ def test_no_two_entries_of_the_history_have_one_label(workshop: Workshop, job: M
     picks = [{"run": record.run_id, "lane": 0} for record in (first, second)]
     workshop.runs.keep("me", picked(workshop.runs, "me", picks))
     for order in (workshop.runs.new_order(), workshop.runs.new_order()):
-        workshop.runs.keep("me", record_of(first.traces[0], f"opened-{order}", order))
+        trace = Trace.from_json(first.traces[0].to_json())
+        workshop.runs.keep("me", record_of(trace, f"opened-{order}", order))
     labels = [entry["label"] for entry in history(workshop.runs.of("me"))]
-    assert len(labels) == 8
+    assert len(labels) == 6
     assert len(set(labels)) == len(labels)
+
+
+def test_a_lane_stands_once_in_the_history_however_often_it_is_shown(workshop: Workshop, job: Make) -> None:
+    """Or it could be picked as A and as B."""
+    first, second = run(workshop, job("none", "dual")), run(workshop, job("prefix"))
+
+    def show(*picks: tuple[RunRecord, int]) -> None:
+        asked = [{"run": record.run_id, "lane": lane} for record, lane in picks]
+        workshop.runs.keep("me", picked(workshop.runs, "me", asked))
+
+    before = {entry["label"] for entry in history(workshop.runs.of("me"))}
+    for _ in range(2):
+        show((second, 0), (first, 1))
+        show((first, 0), (first, 1))
+        show((first, 0))
+    assert {entry["label"] for entry in history(workshop.runs.of("me"))} == before
+    assert len(workshop.runs.of("me")) == 4, "the same picks again are the same record"
+    with pytest.raises(ValueError, match="run 1 B is picked twice"):
+        show((first, 1), (first, 1))
+    shown = next(
+        record for record in workshop.runs.of("me") if len(record.lanes) == 2 and record is not first
+    )
+    with pytest.raises(ValueError, match="picked twice"):
+        show((first, 0), *((shown, lane) for lane in range(2)), (second, 0))
+
+
+def test_what_is_shown_of_a_run_outlives_it_in_the_history(workshop: Workshop, job: Make) -> None:
+    first, second = run(workshop, job("none")), run(workshop, job("dual"))
+    picks = [{"run": record.run_id, "lane": 0} for record in (first, second)]
+    shown = picked(workshop.runs, "me", picks)
+    assert [entry["run"] for entry in history([shown, second])] == [shown.run_id, second.run_id]
 
 
 def test_run_shown_again_is_on_show_under_an_order_of_its_own(workshop: Workshop, job: Make) -> None:
