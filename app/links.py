@@ -13,6 +13,8 @@ from app.models import EMBEDDED_REF
 from core import POLICIES, GenerationConfig
 
 BETWEEN_LANES = "|"
+# Signs of settings that mean nothing in the value of a query; as codes they would make it half as long again.
+READABLE = ":,="
 KEYS = ("prompt", "policy", "with", "observe", "model")
 
 
@@ -29,24 +31,17 @@ class FormValues:
 
 
 def query_of(job: Job) -> str:
-    """The query that brings this job back; settings at their defaults are left out."""
-    usual = GenerationConfig()
+    """The query that brings this job back: every setting, as a default may be another one some day."""
     query = {"prompt": job.prompt, "policy": _label(job.lanes[0])}
     if len(job.lanes) > 1:
         query["with"] = BETWEEN_LANES.join(_label(lane) for lane in job.lanes[1:])
-    for field in fields(GenerationConfig):
-        value = getattr(job.generation, field.name)
-        if value != getattr(usual, field.name):
-            query[field.name] = str(entered(value)).lower() if isinstance(value, bool) else entered(value)
-    if job.observe != "one":
-        query["observe"] = job.observe
-    if job.model != EMBEDDED_REF:
-        query["model"] = job.model
-    return urlencode(query)
+    for name, value in job.generation.to_dict().items():
+        query[name] = str(entered(value)).lower() if isinstance(value, bool) else entered(value)
+    return urlencode({**query, "observe": job.observe, "model": job.model}, safe=READABLE)
 
 
 def forms_of(query: Mapping[str, str], prompt: str) -> FormValues:
-    """The forms that a query describes; `prompt` stands where it has none.
+    """The forms that a query describes; `prompt` stands where it has none, defaults where settings do.
 
     Unknown keys are left to others. Raises ValueError in one sentence for a value that is none.
     """
@@ -91,6 +86,4 @@ def lane_form(text: str) -> dict[str, Any]:
 
 
 def _label(lane: LaneSpec) -> str:
-    usual = POLICIES[lane.name].Config()
-    config = {name: value for name, value in lane.config if value != getattr(usual, name)}
-    return Setting(lane.name, config).label
+    return Setting(lane.name, lane.policy().config.to_dict()).label

@@ -1,10 +1,12 @@
 """Links: a job survives its own URL, whatever is in it; bad values are one sentence."""
 
+import json
 import math
 from urllib.parse import parse_qsl
 
 import pytest
 
+from app import links
 from app.job import Job, LaneSpec
 from app.links import forms_of, has_settings, model_of, query_of
 from core import POLICIES, GenerationConfig
@@ -51,7 +53,41 @@ def test_every_policy_survives_a_link(name: str) -> None:
     config = POLICIES[name].Config().to_dict()
     job = Job("x", (LaneSpec(name, tuple(config.items())),), GenerationConfig())
     assert policies_of(back(job)) == policies_of(job)
-    assert query_of(job) == f"prompt=x&policy={name}"
+
+
+def test_a_link_means_the_same_when_a_default_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every value that decides the run is in it: of the decoding, of every lane, and of what is watched."""
+    lanes = tuple(LaneSpec(name, ()) for name in POLICIES)
+    query = dict(parse_qsl(query_of(Job("x", lanes[:1], GenerationConfig()))))
+    assert set(query) == {"prompt", "policy", "observe", "model", *GenerationConfig().to_dict()}
+    written = {lane.name: query_of(Job("x", (lane,), GenerationConfig())) for lane in lanes}
+    decoding, configs = GenerationConfig(), {lane.name: lane.policy().config for lane in lanes}
+    # Nothing is filled in from this program's own defaults.
+    monkeypatch.setattr(links, "defaults", lambda config: {})
+    for name, link in written.items():
+        forms = forms_of(dict(parse_qsl(link)), "unused")
+        assert set(json.loads(forms.settings)["config"]) == set(configs[name].to_dict())
+        assert set(json.loads(forms.generation)) == set(decoding.to_dict())
+
+
+def test_link_of_four_policies_is_no_longer_than_a_messenger_takes() -> None:
+    lanes = tuple(LaneSpec(name, ()) for name in ("entropy", "elastic", "d2cache", "dkv"))
+    assert len(query_of(Job("x", lanes, GenerationConfig()))) < 1500
+
+
+@pytest.mark.parametrize(
+    ("query", "tau", "gen_length"),
+    [
+        ("prompt=x&policy=entropy", "1", "128"),
+        ("prompt=x&policy=entropy%3Aentropy_threshold%3D0.25&with=none%7Cdual&gen_length=64", "0.25", "64"),
+    ],
+)
+def test_link_of_before_still_opens(query: str, tau: str, gen_length: str) -> None:
+    """They left out what was at its default, and wrote every sign as a code."""
+    forms = forms_of(dict(parse_qsl(query)), "unused")
+    assert json.loads(forms.settings)["config"]["entropy_threshold"] == tau
+    assert json.loads(forms.generation)["gen_length"] == gen_length
+    assert (forms.observe, model_of(dict(parse_qsl(query)))) == ("one token a step", "embedded")
 
 
 @pytest.mark.parametrize(
