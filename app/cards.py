@@ -13,7 +13,8 @@ VERDICTS = {True: "correct", False: "wrong", None: None}
 HELP = {
     "recompute ratio": "K/V rows recomputed over steps × canvas length (prompt and generation): "
     "what a policy pays to keep its cache fresh. Without a cache it is 100 %.",
-    "steps": "Denoising steps, each one forward pass; full ones recompute every position.",
+    "steps": "Denoising steps, each one forward pass; full ones recompute every position. Tokens a step are "
+    "those that tokens/s counts, over all steps, also such as only fill in what follows the end-of-text.",
     "tokens/s": "Generated tokens up to and including the first end-of-text, over planning, forward and "
     "decoding seconds. The prompt, the drawing of this page and the drift watch are in neither.",
     "vs one token a step": "Seconds of the plainest decoding, one token a step without a cache, over this "
