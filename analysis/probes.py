@@ -9,7 +9,7 @@ from analysis.drift import POSITION_CLASSES
 from core.cache import KVCache
 from core.forward import forward_rows
 from core.models.language_model import LanguageModel
-from core.rows import gather_rows, row_index, to_rows
+from core.rows import gather_rows, to_rows
 from core.state import PROMPT, DecodeState
 
 
@@ -141,10 +141,9 @@ class StalenessProbe:
         masks = [state.valid[:, None, None]] * spec.num_layers
         # The policy's own rows stand in the copy already, so these come out as they did in its forward.
         rotary = backbone.rotary(state.positions)
-        live = forward_rows(backbone, state.tokens, rotary, sources, scratch, masks)
+        live = forward_rows(backbone, state.tokens, rotary, sources, sources, scratch, masks)
         everything = to_rows(state.valid, length)
-        full = forward_rows(backbone, state.tokens, rotary, everything, scratch, masks)
-        full = gather_rows(full, row_index(everything, sources))
+        full = forward_rows(backbone, state.tokens, rotary, everything, sources, scratch, masks)
         computed = gather_rows(refreshed, sources) == spec.num_layers
         where = (targets < length) & computed
         differs = self._choice(live) != self._choice(full)

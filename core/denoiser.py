@@ -14,7 +14,7 @@ from core.host_copy import StepCopy, to_host
 from core.models.language_model import LanguageModel
 from core.policies.base import CachePolicy, Outcome, Plan
 from core.probes import Probe
-from core.rows import gather_rows, round_up, row_index, to_rows
+from core.rows import gather_rows, round_up, to_rows
 from core.runner import RowRunner, cuda_capture
 from core.sampling import GumbelNoise, Proposal, propose
 from core.state import DecodeState
@@ -102,7 +102,7 @@ class Denoiser:
         assert self.task is not None, "admit a request first"
         task, state, watch = self.task, self.state, self.watch
         watch.start()
-        targets = to_rows(task.targets, self.num_targets)
+        targets = to_rows(task.targets, round_up(self.num_targets, self.row_bucket, self.length))
         hidden, refreshed = self._forward(task, targets)
         logits = self._guided(self.model.backbone.logits(hidden))
         watch.lap("forward")
@@ -168,8 +168,8 @@ class Denoiser:
             num_rows = round_up(self.num_rows, self.row_bucket, self.length)
             rows = self._copied(to_rows(task.rows, num_rows))
             hook = watcher.at(rows) if watcher else None
-            hidden = self.runner(tokens, self.rotary, rows, masks, hook)
-            return gather_rows(hidden, row_index(rows, sources)), task.rows * self.model.spec.num_layers
+            hidden = self.runner(tokens, self.rotary, rows, sources, masks, hook)
+            return hidden, task.rows * self.model.spec.num_layers
         assert self.deltas is not None, "a policy with per_layer must say layerwise"
         allowed = state.valid & state.active[:, None]
         forced = (state.step == 0)[:, None].expand_as(allowed)

@@ -9,7 +9,7 @@ from core.cache import DeltaCache, KVCache, RowStore
 from core.models.attention import attention_weights
 from core.models.transformer import OnAttention, Rotary, Transformer
 from core.policies.base import OnRows, PerLayer
-from core.rows import gather_rows, to_rows
+from core.rows import gather_rows, row_index, to_rows
 
 KeyMasks = Sequence[Tensor | None]
 
@@ -19,20 +19,27 @@ def forward_rows(
     tokens: Tensor,
     rotary: Rotary,
     rows: Tensor,
+    sources: Tensor,
     cache: KVCache,
     key_masks: KeyMasks,
     on_attention: OnAttention | None = None,
 ) -> Tensor:
-    """Final hidden states [B, R, d] of rows int [B, R]; their K/V are written in place, no others.
+    """Final hidden states [B, T, d] of `sources`; K/V of `rows` are written in place, no others.
 
-    tokens: int [B, L]. rotary: of all L positions. key_masks: one a layer, bool [B, 1, 1, L] or None
-    (see layer_delta).
+    tokens: int [B, L]. rotary: of all L positions. rows: int [B, R], ascending. sources: int [B, T], some
+    of the rows: those that predict. key_masks: one a layer, bool [B, 1, 1, L] or None (see layer_delta).
     """
     hidden, turned = model.embedding(gather_rows(tokens, rows)), rotary.at(rows)
-    store = RowStore(cache, rows)
-    for layer in range(model.spec.num_layers):
+    store, places = RowStore(cache, rows), row_index(rows, sources)
+    *layers, last = range(model.spec.num_layers)
+    for layer in layers:
         hidden = hidden + model.layer_delta(layer, hidden, turned, store, key_masks[layer], on_attention)
-    return hidden
+    # What the last layer makes of other rows nobody reads, unless its attention is looked at.
+    outputs = places if on_attention is None else None
+    increment = model.layer_delta(last, hidden, turned, store, key_masks[last], on_attention, outputs)
+    if outputs is None:
+        increment = gather_rows(increment, places)
+    return gather_rows(hidden, places) + increment
 
 
 class OnRowAttention:

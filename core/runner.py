@@ -1,4 +1,4 @@
-"""RowRunner: the pass over planned rows, on CUDA replayed as one graph for each row count."""
+"""RowRunner: the pass over planned rows, on CUDA replayed as one graph for each count of rows and sources."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,24 +21,22 @@ class Inputs:
     tokens: Tensor
     rotary: Rotary
     rows: Tensor
+    sources: Tensor
     mask: Tensor | None
 
-    @classmethod
-    def like(cls, tokens: Tensor, rotary: Rotary, rows: Tensor, mask: Tensor | None) -> "Inputs":
-        return cls(
-            tokens.clone(),
-            Rotary(rotary.cos.clone(), rotary.sin.clone()),
-            rows.clone(),
-            None if mask is None else mask.clone(),
-        )
+    def copy(self) -> "Inputs":
+        rotary = Rotary(self.rotary.cos.clone(), self.rotary.sin.clone())
+        mask = None if self.mask is None else self.mask.clone()
+        return Inputs(self.tokens.clone(), rotary, self.rows.clone(), self.sources.clone(), mask)
 
-    def fill(self, tokens: Tensor, rotary: Rotary, rows: Tensor, mask: Tensor | None) -> None:
-        self.tokens.copy_(tokens)
-        self.rotary.cos.copy_(rotary.cos)
-        self.rotary.sin.copy_(rotary.sin)
-        self.rows.copy_(rows)
-        if self.mask is not None and mask is not None:
-            self.mask.copy_(mask)
+    def fill(self, other: "Inputs") -> None:
+        self.tokens.copy_(other.tokens)
+        self.rotary.cos.copy_(other.rotary.cos)
+        self.rotary.sin.copy_(other.rotary.sin)
+        self.rows.copy_(other.rows)
+        self.sources.copy_(other.sources)
+        if self.mask is not None and other.mask is not None:
+            self.mask.copy_(other.mask)
 
 
 class RowRunner:
@@ -52,33 +50,41 @@ class RowRunner:
 
     def __init__(self, model: Transformer, cache: KVCache, capture: Capture | None) -> None:
         self.model, self.cache, self.capture = model, cache, capture
-        self.recorded: dict[tuple[int, bool], tuple[Inputs, Work]] = {}
+        self.recorded: dict[tuple[int, int, bool], tuple[Inputs, Work]] = {}
 
     def __call__(
         self,
         tokens: Tensor,
         rotary: Rotary,
         rows: Tensor,
+        sources: Tensor,
         key_masks: KeyMasks,
         on_attention: OnAttention | None = None,
     ) -> Tensor:
-        """Final hidden states [B, R, d]; arguments as of `forward_rows`."""
+        """Final hidden states [B, T, d]; arguments as of `forward_rows`."""
         mask = key_masks[0]
         shared = all(other is mask for other in key_masks)
         partial = rows.shape[1] < self.cache.length
         if self.capture is None or on_attention is not None or not shared or not partial:
-            return forward_rows(self.model, tokens, rotary, rows, self.cache, key_masks, on_attention)
-        kind = rows.shape[1], mask is not None
+            return forward_rows(
+                self.model, tokens, rotary, rows, sources, self.cache, key_masks, on_attention
+            )
+        given, kind = (
+            Inputs(tokens, rotary, rows, sources, mask),
+            (rows.shape[1], sources.shape[1], mask is not None),
+        )
         if kind not in self.recorded:
-            inputs = Inputs.like(tokens, rotary, rows, mask)
+            inputs = given.copy()
             self.recorded[kind] = inputs, self.capture(lambda: self._pass(inputs))
         inputs, replay = self.recorded[kind]
-        inputs.fill(tokens, rotary, rows, mask)
+        inputs.fill(given)
         return replay()
 
     def _pass(self, inputs: Inputs) -> Tensor:
         masks = [inputs.mask] * self.model.spec.num_layers
-        return forward_rows(self.model, inputs.tokens, inputs.rotary, inputs.rows, self.cache, masks)
+        return forward_rows(
+            self.model, inputs.tokens, inputs.rotary, inputs.rows, inputs.sources, self.cache, masks
+        )
 
 
 def cuda_capture(work: Work) -> Work:

@@ -169,15 +169,20 @@ class Transformer(nn.Module):
         store: KVStore,
         key_mask: Tensor | None = None,
         on_attention: OnAttention | None = None,
+        outputs: Tensor | None = None,
     ) -> Tensor:
         """Attention plus MLP output [B, R, d] of the rows `hidden` [B, R, d] at layer `index`.
 
-        key_mask: bool [B, 1, 1, L], False on left padding; None where nothing is padded, which keeps
-        the fused attention kernel. on_attention receives the weights [B, H, R, L] of every head.
+        outputs: int [B, T], the places in R whose increment is wanted, all of them by default; of the
+        others only K and V are computed. key_mask: bool [B, 1, 1, L], False on left padding; None where
+        nothing is padded, which keeps the fused attention kernel. on_attention receives the weights
+        [B, H, R, L] of every head.
         """
         layer = self.layer(index)
         q, k, v = layer.project(hidden, rotary)
         keys, values = store.update(index, q, k, v)
+        if outputs is not None:
+            q, hidden = gather_rows(q.transpose(1, 2), outputs).transpose(1, 2), gather_rows(hidden, outputs)
         if on_attention is None:
             mixed = attend(q, keys, values, key_mask)
         else:

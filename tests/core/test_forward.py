@@ -36,7 +36,7 @@ class Passes:
     def rows(self, wanted: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
         """Row indices and their logits."""
         rows = to_rows(wanted, num_rows)
-        hidden = forward_rows(self.backbone, self.tokens, self.rotary, rows, self.cache, self.masks)
+        hidden = forward_rows(self.backbone, self.tokens, self.rotary, rows, rows, self.cache, self.masks)
         return rows, self.backbone.logits(hidden)
 
     def layerwise(self, wanted: Tensor, forced: Tensor) -> tuple[Tensor, Tensor]:
@@ -92,6 +92,34 @@ def test_any_rows_after_a_full_pass_repeat_its_logits(model: LanguageModel, surp
             if row < LENGTH:
                 wanted_row = full[sequence, row]
                 torch.testing.assert_close(logits[sequence, place], wanted_row, rtol=1.3e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_sources_alone_come_out_as_among_all_rows(model: LanguageModel, watched: bool) -> None:
+    """And the K/V of every row is written, whichever rows predict and whoever looks at the attention."""
+    tokens, seen = canvas(), []
+    valid = torch.ones_like(tokens, dtype=torch.bool)
+    valid[0, :5] = False
+    whole, some = Passes(model, tokens, valid), Passes(model, tokens, valid)
+    rows, logits = whole.rows(valid, LENGTH)
+    sources = torch.tensor([[6, 9, LENGTH], [0, 3, 13]])
+    hidden = forward_rows(
+        some.backbone,
+        tokens,
+        some.rotary,
+        rows,
+        sources,
+        some.cache,
+        some.masks,
+        (lambda layer, weights: seen.append(weights.shape[2])) if watched else None,
+    )
+    for ours, wanted in zip((some.cache.k, some.cache.v), (whole.cache.k, whole.cache.v), strict=True):
+        torch.testing.assert_close(ours, wanted, rtol=0, atol=1e-5)
+    assert seen == ([LENGTH] * LAYERS if watched else [])
+    predicted = some.backbone.logits(hidden)
+    for sequence, place in zip(*torch.nonzero(sources < LENGTH, as_tuple=True), strict=True):
+        row = int((rows[sequence] == sources[sequence, place]).nonzero())
+        torch.testing.assert_close(predicted[sequence, place], logits[sequence, row], rtol=0, atol=1e-5)
 
 
 def test_a_partial_pass_writes_its_rows_and_no_others(model: LanguageModel) -> None:

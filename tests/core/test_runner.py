@@ -45,11 +45,12 @@ class Pair:
         self.runner = RowRunner(model.backbone, self.caches[0], self.recorder)
         self.generator = torch.Generator().manual_seed(4)
 
-    def step(self, batch: int, num_rows: int, padded: bool = False) -> None:
+    def step(self, batch: int, num_rows: int, padded: bool = False, num_sources: int = 2) -> None:
         """One pass over random tokens, positions and rows by both; results and K/V must be equal."""
         tokens = torch.randint(0, VOCAB, (batch, LENGTH), generator=self.generator)
         order = torch.rand(batch, LENGTH, generator=self.generator).argsort(dim=1)
         rows = order[:, :num_rows].sort(dim=1).values
+        sources = order[:, :num_sources].sort(dim=1).values
         start = int(torch.randint(0, 9, (1,), generator=self.generator))
         rotary = self.model.backbone.rotary(torch.arange(start, start + LENGTH).expand(batch, -1))
         mask = None
@@ -57,8 +58,8 @@ class Pair:
             mask = torch.ones(batch, 1, 1, LENGTH, dtype=torch.bool)
             mask[0, ..., : 1 + start % 3] = False
         masks = [mask] * LAYERS
-        ours = self.runner(tokens, rotary, rows, masks)
-        wanted = forward_rows(self.model.backbone, tokens, rotary, rows, self.caches[1], masks)
+        ours = self.runner(tokens, rotary, rows, sources, masks)
+        wanted = forward_rows(self.model.backbone, tokens, rotary, rows, sources, self.caches[1], masks)
         assert torch.equal(ours, wanted)
         assert torch.equal(self.caches[0].k, self.caches[1].k)
         assert torch.equal(self.caches[0].v, self.caches[1].v)
@@ -79,14 +80,21 @@ def test_masked_and_unmasked_passes_are_recorded_apart(model: LanguageModel) -> 
     assert (pair.recorder.recorded, pair.recorder.replayed) == (2, 4)
 
 
+def test_passes_of_another_number_of_sources_are_recorded_apart(model: LanguageModel) -> None:
+    pair = Pair(model, 2)
+    for num_sources in (1, 3, 3, 1):
+        pair.step(2, 5, num_sources=num_sources)
+    assert (pair.recorder.recorded, pair.recorder.replayed) == (2, 4)
+
+
 def test_watched_passes_and_layers_of_their_own_masks_run_eagerly(model: LanguageModel) -> None:
     recorder = Recorder()
     runner = RowRunner(model.backbone, KVCache(model.spec, 1, LENGTH, CPU, torch.float32), recorder)
     tokens, rows = torch.arange(LENGTH)[None], torch.tensor([[1, 5]])
     rotary, seen = model.backbone.rotary(torch.arange(LENGTH)[None]), []
-    runner(tokens, rotary, rows, [None] * LAYERS, lambda layer, weights: seen.append(layer))
+    runner(tokens, rotary, rows, rows, [None] * LAYERS, lambda layer, weights: seen.append(layer))
     masks = [torch.ones(1, 1, 1, LENGTH, dtype=torch.bool) for _ in range(LAYERS)]
-    runner(tokens, rotary, rows, masks)
+    runner(tokens, rotary, rows, rows, masks)
     assert seen == list(range(LAYERS))
     assert recorder.recorded == 0
 
