@@ -117,9 +117,9 @@ class Trace:
     def totals(self) -> dict[str, float | int | None]:
         """The file format's totals; None where there is nothing to divide by.
 
-        recompute_ratio: rows refreshed / (steps x canvas length). tokens_per_step and tokens_per_second:
-        num_useful_tokens over the steps and over `seconds`, the sum of plan, forward and decode; steps
-        that only filled in what follows the end-of-text count. decision_overhead: plan / that sum.
+        recompute_ratio: rows refreshed / (steps x canvas length). tokens_per_step: committed positions,
+        those after the end-of-text among them, over steps. tokens_per_second: num_useful_tokens over
+        `seconds`, the sum of plan, forward and decode. decision_overhead: plan / that sum.
         """
         steps = len(self.steps)
         parts = {name: sum(step.seconds[name] for step in self.steps) for name in SECONDS}
@@ -129,7 +129,7 @@ class Trace:
             "steps": steps,
             "full_steps": sum(step.full for step in self.steps),
             "recompute_ratio": rows / (steps * self.canvas_length) if steps else None,
-            "tokens_per_step": self.num_useful_tokens / steps if steps else None,
+            "tokens_per_step": float(self.num_committed.sum()) / steps if steps else None,
             "tokens_per_second": self.num_useful_tokens / seconds if seconds > 0 else None,
             "decision_overhead": parts["plan"] / seconds if seconds > 0 else None,
             "seconds": seconds,
