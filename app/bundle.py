@@ -31,7 +31,7 @@ NOTES = """# {run}: a run of EntropyScope
 - `trace-a.json`, `trace-b.json`, ...: all that each run told (schema 1); the page opens them again.
 - `observation.json`: the pass without a cache behind the drift figures, where there was one.
 - `policies.csv`, `policies.tex`: a row a run with the figures of its card; empty is not measured. Tokens a
-  step and tokens/s both count generated tokens up to and including the first end-of-text.
+  step count every position committed, tokens/s those up to and including the first end-of-text.
 - `steps.csv`: a row a step, counted from 0; seconds are of planning, forward and decoding.
 - `tokens.csv`: a row a generated position, those behind an end-of-text included. `decoded_at` is the step
   that committed it, -1 where none did; confidence is a probability, entropy in nats. A `'` that begins
