@@ -13,19 +13,25 @@ from analysis.wording import counted, percent, saved
 
 REPEATS = 3
 MAX_SHARE = 0.2
+FEWEST_PROMPTS = 3
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """cost: geometric mean, over pairs of neighbouring runs, of seconds over those without a cache.
+    """cost: geometric mean over prompts, each the geometric mean of its pairs of neighbouring runs, of
+    seconds over those without a cache.
 
-    low, high: its 95 % interval by Student's t of the logarithms. pairs: how many there are.
+    low, high: its 95 % interval by Student's t of the prompts' mean logarithms, so that repeats of a prompt
+    do not count as prompts; of fewer than three prompts, of the pairs' logarithms, which is the noise of
+    the timing alone. pairs, prompts: how many there are; prompts is None in files of before they were kept,
+    whose intervals are of pairs.
     """
 
     cost: float
     low: float
     high: float
     pairs: int
+    prompts: int | None = None
 
     @property
     def saves(self) -> bool:
@@ -34,23 +40,33 @@ class Confirmation:
 
     @property
     def described(self) -> str:
-        """The ratio with its interval, in words."""
+        """The ratio with its interval and what that is of, in words."""
+        some = "some" if self.prompts is None else str(self.prompts)
+        few = self.prompts is None or self.prompts < FEWEST_PROMPTS
+        of = f"{some} of the prompts that the choice was made on"
         return (
-            f"{saved(self.cost, 'seconds')}, 95 % interval {percent(self.low)} to {percent(self.high)}, "
-            f"from {counted(self.pairs, 'pair')} of runs measured again"
+            f"{saved(self.cost, 'seconds')} (95 % interval {percent(self.low)} to {percent(self.high)}"
+            f"{' of timing noise only' if few else ''}, from {counted(self.pairs, 'pair')} of runs on {of}; "
+            "other prompts may differ)"
         )
 
 
 def confirming_units(setting: Setting, prompts: Sequence[int], full_grid: int) -> list[Unit]:
-    """The choice and its reference in turn, each `REPEATS` times on as many of the prompts as a fifth of a
-    full grid's runs has room for, at least one. Repeat 0 is the race's own.
+    """The choice and its reference in turn, in as many pairs as a fifth of a full grid's runs has room for.
+
+    prompts: in the order of the race, taken from its end, since all settings were compared on the first.
+    Many prompts tell more than many repeats: each has one at least, up to `REPEATS` where there is room.
+    Never fewer than three pairs. Repeat 0 is the race's own.
     """
-    room = max(1, int(MAX_SHARE * full_grid / (2 * REPEATS)))
+    room = int(MAX_SHARE * full_grid / 2)
+    chosen = prompts[::-1][: max(room, FEWEST_PROMPTS)]
+    least = math.ceil(FEWEST_PROMPTS / len(chosen))
+    repeats = max(least, min(REPEATS, room // len(chosen)))
     pair = (reference_of(setting), setting)
     return [
         Unit(one, prompt, repeat)
-        for repeat in range(1, REPEATS + 1)
-        for index, prompt in enumerate(prompts[:room])
+        for repeat in range(1, repeats + 1)
+        for index, prompt in enumerate(chosen)
         for one in (pair if (repeat + index) % 2 else pair[::-1])
     ]
 
@@ -59,10 +75,18 @@ def confirmation(units: Sequence[Unit], known: Mapping[str, Outcome]) -> Confirm
     """What the units tell, None before all of them are known."""
     if not units or any(unit.key not in known for unit in units):
         return None
-    ratios = []
+    ratios: dict[int, list[float]] = {}
     for first, second in zip(units[::2], units[1::2], strict=True):
         ours, theirs = (second, first) if first.setting == reference_of(first.setting) else (first, second)
-        ratios.append(math.log(known[ours.key].seconds / known[theirs.key].seconds))
-    half = float(students_t.ppf(0.975, len(ratios) - 1)) * stdev(ratios) / math.sqrt(len(ratios))
-    centre = mean(ratios)
-    return Confirmation(math.exp(centre), math.exp(centre - half), math.exp(centre + half), len(ratios))
+        ratio = math.log(known[ours.key].seconds / known[theirs.key].seconds)
+        ratios.setdefault(ours.prompt, []).append(ratio)
+    pairs = [ratio for of_prompt in ratios.values() for ratio in of_prompt]
+    independent = (
+        [mean(of_prompt) for of_prompt in ratios.values()] if len(ratios) >= FEWEST_PROMPTS else pairs
+    )
+    half = (
+        float(students_t.ppf(0.975, len(independent) - 1)) * stdev(independent) / math.sqrt(len(independent))
+    )
+    centre = mean(independent)
+    low, high = math.exp(centre - half), math.exp(centre + half)
+    return Confirmation(math.exp(centre), low, high, len(pairs), len(ratios))

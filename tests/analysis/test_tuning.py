@@ -1,5 +1,6 @@
 """The race on made-up outcomes: what it finds, what it spends, what it refuses."""
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from statistics import mean
@@ -7,7 +8,7 @@ from statistics import mean
 import pytest
 
 from analysis.cli.tune import choice, row
-from analysis.confirmation import Confirmation
+from analysis.confirmation import MAX_SHARE, Confirmation, confirmation, confirming_units
 from analysis.grid import Axis, grid_settings
 from analysis.measure import Outcome, Unit
 from analysis.settings import Setting
@@ -149,7 +150,7 @@ def test_a_goal_is_validated(bad: tuple[str, float, str]) -> None:
 
 def chosen(cost: float, prompts: int) -> list[str]:
     best = Candidate(Setting.parse("entropy:recent=8,threshold=0.5"), cost, 0.01, prompts)
-    found = Confirmation(cost, cost - 0.1, cost + 0.1, 6)
+    found = Confirmation(cost, cost - 0.1, cost + 0.1, 6, 3)
     return choice(Tuning((best,), best, (best,), Goal(), prompts, prompts, found), prompts)
 
 
@@ -180,6 +181,65 @@ def test_a_saving_of_seconds_is_told_only_where_there_is_one(share: float, least
     found = [result.confirmed.cost for result in results if result.confirmed]
     assert len(found) == 40
     assert mean(found) == pytest.approx(share, rel=0.02)
+
+
+def confirmed(logarithms: Sequence[Sequence[float]]) -> Confirmation:
+    """What pairs of these log ratios tell; logarithms: a prompt's repeats in each."""
+    prompts, repeats = len(logarithms), len(logarithms[0])
+    units = confirming_units(GRID[0], range(prompts), 10 * prompts * repeats)
+    assert len(units) == 2 * prompts * repeats
+    ours = {unit.key: math.exp(logarithms[unit.prompt][unit.repeat - 1]) for unit in units}
+    known = {
+        unit.key: outcome(
+            unit.setting, unit.prompt, unit.repeat, ours[unit.key] if unit.setting == GRID[0] else 1
+        )
+        for unit in units
+    }
+    found = confirmation(units, known)
+    assert found is not None
+    assert (found.pairs, found.prompts) == (prompts * repeats, prompts)
+    return found
+
+
+def test_repeats_of_a_prompt_are_not_taken_for_prompts() -> None:
+    once = confirmed([[-0.4], [-0.1], [-0.3], [0.1]])
+    again = confirmed([[-0.4] * 3, [-0.1] * 3, [-0.3] * 3, [0.1] * 3])
+    assert (again.cost, again.low, again.high) == pytest.approx((once.cost, once.low, once.high))
+    assert again.cost == pytest.approx(math.exp(-0.7 / 4))
+
+
+def test_an_interval_holds_what_differs_from_prompt_to_prompt() -> None:
+    """Where caching gains nothing on average, it is told to save as often as 95 % says."""
+    rng, told = random.Random(0), 0
+    for _ in range(400):
+        effects = [rng.gauss(0, 0.2) for _ in range(6)]
+        told += confirmed([[effect + rng.gauss(0, 0.02) for _ in range(3)] for effect in effects]).saves
+    assert 1 <= told <= 20
+
+
+def test_few_prompts_tell_the_noise_of_timing_alone() -> None:
+    few, more = confirmed([[-0.4, -0.5], [-0.1, -0.2]]), confirmed([[-0.4], [-0.1], [-0.2]])
+    assert "of timing noise only, from 4 pairs of runs on 2 of the prompts" in few.described
+    assert "timing noise" not in more.described
+    assert more.described.endswith(
+        "from 3 pairs of runs on 3 of the prompts that the choice was made on; other prompts may differ)"
+    )
+
+
+@pytest.mark.parametrize("full_grid", [2, 10, 40, 200, 2000])
+@pytest.mark.parametrize("prompts", [1, 2, 3, 5, 40])
+def test_many_prompts_confirm_before_many_repeats_those_that_decided_least_first(
+    full_grid: int, prompts: int
+) -> None:
+    order = random.Random(1).sample(range(prompts), prompts)
+    units = confirming_units(GRID[0], order, full_grid)
+    assert len({unit.key for unit in units}) == len(units) >= 6
+    assert len(units) <= max(MAX_SHARE * full_grid, 8)
+    tried = list(dict.fromkeys(unit.prompt for unit in units))
+    assert tried == order[::-1][: len(tried)]
+    assert len(tried) == prompts or max(unit.repeat for unit in units) == 1
+    first = [unit.setting for unit in units[::2]]
+    assert abs(2 * first.count(GRID[0]) - len(first)) <= 1
 
 
 def test_a_choice_of_seconds_is_no_saving_before_it_is_confirmed() -> None:
