@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.measure import Outcome, reference_of, vanilla
 from analysis.settings import Setting
 from core import GenerationConfig
+from core.end_of_text import end_of_text
 from core.training.evaluate import wilson
 
 
@@ -101,8 +102,7 @@ def summarise(
 
 def agreement(ours: Sequence[int], theirs: Sequence[int], eos_token_ids: Sequence[int]) -> float:
     """Share of equal tokens up to and including the later of the two first end-of-text tokens."""
-    ends = [next((i + 1 for i, t in enumerate(x) if t in eos_token_ids), len(x)) for x in (ours, theirs)]
-    length = max(ends)
+    length = 1 + max(end_of_text(ours, eos_token_ids), end_of_text(theirs, eos_token_ids))
     return float(np.mean(np.array(ours[:length]) == np.array(theirs[:length])))
 
 

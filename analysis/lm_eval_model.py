@@ -9,6 +9,7 @@ from lm_eval.api.model import LM  # type: ignore[import-not-found,unused-ignore]
 from analysis.recorder import TraceRecorder
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel, stream
+from core.end_of_text import end_of_text
 
 
 @dataclass
@@ -110,8 +111,7 @@ class DiffusionLM(LM):  # type: ignore[misc,unused-ignore]
 
     def _text(self, tokens: Sequence[int]) -> str:
         """Text up to the first end-of-text, outer blanks kept: code to be continued needs them."""
-        ends = [index for index, token in enumerate(tokens) if token in self.model.spec.eos_token_ids]
-        kept = list(tokens[: ends[0]] if ends else tokens)
+        kept = list(tokens[: end_of_text(tokens, self.model.spec.eos_token_ids)])
         return str(self.text.decode(kept, skip_special_tokens=True))
 
 

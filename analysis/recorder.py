@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from analysis.trace import Step, Trace, plain_array
+from core.end_of_text import end_of_text
 from core.events import Event, Generation, RunFinished, RunStarted, StepEvent
 
 
@@ -94,8 +95,7 @@ class TraceRecorder:
     def _text(self, run: RunStarted, tokens: tuple[int, ...]) -> str | None:
         if self._decode is None:
             return None
-        ends = [i for i, token in enumerate(tokens) if token in run.model["eos_token_ids"]]
-        kept = tokens[: ends[0]] if ends else tokens
+        kept = tokens[: end_of_text(tokens, run.model["eos_token_ids"])]
         return self._decode([token for token in kept if token != run.model["mask_token_id"]])
 
 

@@ -146,5 +146,5 @@ class DecodeState:
             self.block_start, self.block_stop = start, start + self.block_length
             self.block_step = torch.where(start != before, 0, self.block_step)
             self.window = masked & self.in_block
-        # Not `start != before`: admitting one sequence must not age its neighbours' new blocks.
+        # Not `start != before`: admitting one sequence is no step for its neighbours' new blocks.
         self.block_is_new = self.active & (self.block_step == 0)

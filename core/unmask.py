@@ -120,7 +120,8 @@ class Klass(UnmaskRule):
     """Confident and stable tokens, else LLaDA's schedule (KLASS, arXiv 2511.05664).
 
     Stable: KL(p_t || p_t-1) < kl_threshold in the last kl_history comparisons. A row that was not a
-    target in the previous step has nothing to compare with and is not stable.
+    target in the previous step has nothing to compare with and is not stable, so that a block commits by
+    stability from its step kl_history + 1 on.
     """
 
     name = "klass"

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from core.end_of_text import end_of_text
 from core.models.spec import ModelSpec
 from core.models.tokenizer import encode_text
 from core.models.transformer import Transformer
@@ -117,6 +118,6 @@ class LanguageModel:
         if self.tokenizer is None:
             return None
         tokens = list(tokens)
-        ends = [i for i, token in enumerate(tokens) if token in self.spec.eos_token_ids]
-        text = self.tokenizer.decode(tokens[: ends[0]] if ends else tokens, skip_special_tokens=True)
+        kept = tokens[: end_of_text(tokens, self.spec.eos_token_ids)]
+        text = self.tokenizer.decode(kept, skip_special_tokens=True)
         return str(text).strip()

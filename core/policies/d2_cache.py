@@ -16,7 +16,8 @@ from core.unmask import certainty_density
 class D2CacheConfig(PolicyConfig):
     """Defaults of the release. current_k: masks recomputed a step (32). rollout_p: share of the remaining
     rollout importance that is recomputed (0.1). sigma: width of the certainty density in positions (10).
-    inflate: gaps of at most this many positions between chosen ones are filled (4 with blocks of 32).
+    inflate: where two chosen positions in a row are at most so far apart (their columns differ by so much, so
+    that 4 fills gaps of up to 3), all between them are recomputed too (4, the release's with blocks of 32).
     rollout: `vector` evaluates the importance in O(N |C| L), `matrix` multiplies the L x L matrices as the
     release does; both give the same numbers.
     """
@@ -39,7 +40,8 @@ class D2Cache(CachePolicy):
 
     Decides: every step, confidence times certainty density picks the masks, attention rollout the rest.
     Recomputes: current_k masks, the tokens just committed, a nucleus of rollout_p of the other positions'
-    importance, and gaps of at most `inflate`; only these may be decoded. L at the first step alone.
+    importance, and what lies between two of these at most `inflate` apart; no other may be decoded. L at
+    the first step alone.
     Cost: attention weights of every row, then O(N |C| L) (`vector`) or O(N L^3) (`matrix`, as released).
     Source: d2Cache (arXiv 2509.23094), section 4, and its released code.
     Differs: three faults of the release are not repeated: its confidence cache keeps the first step's

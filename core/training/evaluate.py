@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from core.config import GenerationConfig
+from core.end_of_text import end_of_text
 from core.engine import generate
 from core.events import Generation
 from core.models.language_model import LanguageModel
@@ -89,12 +90,11 @@ def answer(
 
 
 def outcome(problem: Problem, generation: Generation, eos: tuple[int, ...]) -> Outcome:
-    ends = [index for index, token in enumerate(generation.tokens) if token in eos]
     return Outcome(
         problem=problem,
         correct=grade(problem, generation.text or ""),
         prompt_tokens=len(generation.request.prompt_ids),
-        generated_tokens=min(ends, default=len(generation.tokens) - 1) + 1,
+        generated_tokens=len(generation.tokens[: end_of_text(generation.tokens, eos) + 1]),
         steps=generation.num_steps,
         text=generation.text or "",
     )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from core import GenerationConfig, LanguageModel, create_policy
+from core.end_of_text import end_of_text
 from core.sampling import GumbelNoise, Proposal, propose
 from core.state import DecodeState
 from core.unmask import UNMASK_RULES
@@ -174,3 +175,10 @@ def test_truncated_sampling_repeats_with_its_seed_in_any_batch(model: LanguageMo
         tokens.append([run.tokens for run in together])
     assert tokens[0] != tokens[1]
     assert all(0 <= token < VOCAB for run in tokens[0] for token in run)
+
+
+def test_a_text_ends_before_its_first_end_of_text() -> None:
+    for tokens, ends, index in (
+        ((5, 1, 6, 1), (1,), 1), ((5, 6, 2), [1, 2], 2), ((1,), {1}, 0), ((5, 6), (1,), 2), ((), (1,), 0),
+    ):  # fmt: skip
+        assert end_of_text(tokens, ends) == index
