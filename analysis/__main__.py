@@ -32,7 +32,7 @@ def build_parser() -> "Parser":
     )
     from analysis.cli.parsing import Parser
 
-    parser = Parser(prog="python -m analysis", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="python -m analysis", description=__doc__)
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND", parser_class=Parser)
     for module in (
         run, compare, sweep, tune, observe, bench, device_check, evaluate, floor, report, export, policies
@@ -49,6 +49,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     standard error. Errors that are no fault of the input propagate.
     """
     try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read it has left; Python would complain of that once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
         arguments = build_parser().parse_args(argv)
         # Loads torch, as the parser has by now.
         from analysis.environment import asked_by
@@ -61,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

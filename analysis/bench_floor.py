@@ -118,6 +118,7 @@ def measure_floor(
     for rows in row_counts:
         if not WINDOW <= rows <= length:
             raise ValueError(f"rows is {rows}; allowed: {WINDOW} to length {length}")
+    for rows in row_counts:
         policy = FixedRows(rows)
         denoiser = make_denoiser(model, length, policy, batch, gen_length)
         actions = _actions(model, denoiser, policy)
@@ -165,9 +166,14 @@ def _actions(model: LanguageModel, denoiser: Denoiser, policy: FixedRows) -> dic
     q_width, inner = spec.num_heads * spec.head_dim, noise(rows.shape[1], spec.intermediate_size)
     mixed = noise(rows.shape[1], q_width)
     q, k, v = layers[0].project(hidden, rotary)
+    last_q = q[:, :, : targets.shape[1]].contiguous()
+
+    def finished(layer: int, values: Tensor) -> Tensor:
+        """Of [B, R, ...] the rows that go through all of a layer: in the last one those that predict."""
+        return values if layer < spec.num_layers - 1 else values[:, : targets.shape[1]]
 
     def attend(layer: int, keys: Tensor, values: Tensor) -> Tensor:
-        return attend_rows(q, keys, values)
+        return attend_rows(q if layer < spec.num_layers - 1 else last_q, keys, values)
 
     def gather() -> Tensor:
         denoiser.rotary.at(to_rows(denoiser.task.rows, denoiser.num_rows))  # type: ignore[union-attr]
@@ -181,13 +187,19 @@ def _actions(model: LanguageModel, denoiser: Denoiser, policy: FixedRows) -> dic
         "step": denoiser.step,
         "gather": gather,
         "plan": lambda: policy.decide(state),
-        "projections": over_layers(lambda i, layer: (layer.project(hidden, rotary), layer.attn_out(mixed))),
+        "projections": over_layers(
+            lambda i, layer: (layer.project(hidden, rotary), layer.attn_out(finished(i, mixed)))
+        ),
         "attention": over_layers(lambda i, layer: attend(i, *store.update(i, q, k, v)).transpose(1, 2)),
-        "mlp": over_layers(lambda i, layer: layer.mlp(hidden)),
+        "mlp": over_layers(lambda i, layer: layer.mlp(finished(i, hidden))),
         "head": lambda: backbone.logits(logit_rows),
-        "floor projections": over_layers(lambda i, layer: (layer.qkv(hidden), layer.attn_out(mixed))),
+        "floor projections": over_layers(
+            lambda i, layer: (layer.qkv(hidden), layer.attn_out(finished(i, mixed)))
+        ),
         "floor attention": over_layers(lambda i, layer: attend(i, *cache.read(i))),
-        "floor mlp": over_layers(lambda i, layer: (layer.gate_up(hidden), layer.down(inner))),
+        "floor mlp": over_layers(
+            lambda i, layer: (layer.gate_up(finished(i, hidden)), layer.down(finished(i, inner)))
+        ),
         "floor head": lambda: backbone.head(logit_rows),
     }
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO
 from analysis.measure import Outcome
 from analysis.prompts import Prompt
 from core import GenerationConfig, LanguageModel
+from core.files import hold
 from core.models.packing import PackedLinear
 
 MODEL_FACTS = ("ref", "family", "dtype", "device", "num_parameters")
@@ -51,7 +53,7 @@ class Journal:
     Opening an existing file reads what it holds into `done` and goes on behind it; a last line that was
     cut off in writing is dropped. machine: the environment that a new file is begun in; begun_on: that of
     the file as it was found, None for a new one. Without a path, outcomes are kept in `done` alone. Raises
-    ValueError for a file that is no journal of the same purpose.
+    ValueError for a file that is no journal of the same purpose, or that another process is writing.
     """
 
     def __init__(
@@ -61,24 +63,44 @@ class Journal:
         self.done: dict[str, Outcome] = {}
         self.begun_on: dict[str, Any] | None = None
 
+    @classmethod
+    def read(cls, path: Path, purpose: dict[str, Any]) -> dict[str, Outcome]:
+        """A file's outcomes by their keys; it stays as it is. Raises ValueError as opening does."""
+        journal = cls(path, purpose)
+        journal._kept(path.read_bytes())
+        return journal.done
+
     def __enter__(self) -> "Journal":
         self._file: BinaryIO | None = None
         if self.path is None:
             return self
-        whole = self.path.read_bytes() if self.path.exists() else b""
+        # Opened before it is read, so that nobody writes in between.
+        with ExitStack() as undo:
+            file = undo.enter_context(self.path.open("a+b"))
+            hold(file, self.path.name)
+            file.seek(0)
+            kept = self._kept(file.read())
+            file.truncate(len(kept))
+            self._file = file
+            undo.pop_all()
+        if not kept:
+            self._write({**self.header, "environment": self.machine})
+        return self
+
+    @property
+    def header(self) -> dict[str, Any]:
+        return {"schema": 1, "kind": "journal", **self.purpose}
+
+    def _kept(self, whole: bytes) -> bytes:
+        """The whole lines of a file, read into `done`."""
+        assert self.path is not None
         kept = whole[: whole.rfind(b"\n") + 1]
-        header = {"schema": 1, "kind": "journal", **self.purpose}
         # A killed measurement may leave half a header, but a file that is no journal keeps its one line.
-        if not kept and not json.dumps(header)[:-1].encode().startswith(whole[:HEADER_START]):
+        if not kept and not json.dumps(self.header)[:-1].encode().startswith(whole[:HEADER_START]):
             raise ValueError(f"{self.path.name} is no journal of outcomes; choose a new file")
         if kept:
-            self._read(self.path, kept.decode("utf-8", errors="replace").splitlines(), header)
-        self._file = self.path.open("r+b" if whole else "wb")
-        self._file.truncate(len(kept))
-        self._file.seek(len(kept))
-        if not kept:
-            self._write({**header, "environment": self.machine})
-        return self
+            self._read(self.path, kept.decode("utf-8", errors="replace").splitlines(), self.header)
+        return kept
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

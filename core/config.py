@@ -5,6 +5,15 @@ from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
 UNMASK_NAMES = ("quota", "threshold", "factor", "entropy-bound", "klass")
+# Which unmask rules read a setting; those not named here are read under every rule.
+READ_BY = {
+    "threshold": ("threshold", "klass"),
+    "steps": ("quota", "klass"),
+    "factor": ("factor",),
+    "entropy_bound": ("entropy-bound",),
+    "kl_threshold": ("klass",),
+    "kl_history": ("klass",),
+}
 # Below it, log-probabilities divided by the temperature may leave float32's range.
 LEAST_TEMPERATURE = 1e-6
 TYPE_NAMES = {type(None): "none", float: "a number", int: "an integer", str: "text", bool: "true or false"}
@@ -50,10 +59,10 @@ class GenerationConfig:
     window: `block` decodes block after block, `sliding` always the leftmost `block_length` masks
     (Elastic-Cache, arXiv 2510.14973).
     unmask: which proposals are committed (see `UNMASK_RULES`); `threshold` in [0, 1] is the confidence at
-    which all are (Fast-dLLM, arXiv 2505.22618). steps: denoising steps of `quota`, `gen_length` (its
-    default) is one token a step. factor: Fast-dLLM's factor f. entropy_bound: EB-Sampler's gamma in nats
-    (arXiv 2505.24857). kl_threshold and kl_history: KLASS (arXiv 2511.05664), with `threshold` as its
-    confidence.
+    which all are (Fast-dLLM, arXiv 2505.22618). steps: denoising steps of `quota` and of `klass`'s fallback,
+    `gen_length` (its default) is one token a step. factor: Fast-dLLM's factor f. entropy_bound:
+    EB-Sampler's gamma in nats (arXiv 2505.24857). kl_threshold and kl_history: KLASS (arXiv 2511.05664),
+    with `threshold` as its confidence.
     order: which proposals count as best, by `confidence` or by confidence times certainty `density`
     (d2Cache, arXiv 2509.23094), a decoding order apart from any cache.
     temperature: 0 is greedy; otherwise tokens are sampled from softmax(logits / temperature), cut to
@@ -63,7 +72,10 @@ class GenerationConfig:
     where `quota` asks for more than the rest (LLaDA's confidence_eos_eot_inf); `never` excludes it from
     the choice (LLaDA's logits_eos_inf).
     stop_at_eos: a sequence ends once an end-of-text token is committed with no mask before it.
-    seed: every request is seeded with it alone, so its tokens do not depend on its batch.
+    seed: every request is seeded with it alone, so its tokens do not depend on its batch. Greedy decoding
+    draws nothing, but for `dkv-greedy`'s order.
+    Settings of another rule, or of sampling where decoding is greedy, are accepted, so that a config can be
+    varied one by one; `unread` names them.
     """
 
     gen_length: int = 128
@@ -127,6 +139,16 @@ class GenerationConfig:
     def quota_steps(self) -> int:
         """Denoising steps of the `quota` rule over the whole generation."""
         return self.gen_length if self.steps is None else self.steps
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Settings that say nothing beside the others, and what would read them."""
+        rules = {name: rules for name, rules in READ_BY.items() if self.unmask not in rules}
+        sampling = ("top_k", "top_p") if self.temperature == 0 else ()
+        return {
+            **{name: f"unmask {' or '.join(found)}" for name, found in rules.items()},
+            **dict.fromkeys(sampling, "a temperature above 0"),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}

@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -14,9 +15,10 @@ from analysis.cli.progress import progress
 from analysis.cli.text import counted, figure, legend, percent, settings_text, table
 from analysis.environment import environment
 from analysis.measure import reference_of
-from analysis.settings import Setting, check_different, longest
+from analysis.settings import Setting, check_different, longest, parse_settings
 from analysis.shapes import SHAPES, parse_shape, random_model
 from core import GenerationConfig, LanguageModel, ModelSpec, load_model
+from core.config import READ_BY
 from core.models.loading import device_named
 
 DEFAULT = ("dual", "entropy:entropy_threshold=inf")
@@ -54,15 +56,16 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     )
     parser.add_argument("--decisions", action="store_true", help="a Markdown table of decisions alone")
     parser.add_argument("--json", type=Path, metavar="OUT", help="every point")
-    parser.set_defaults(command=command, gen_length=64, unmask="quota", steps=16)
+    parser.set_defaults(command=command)
 
 
 def command(arguments: argparse.Namespace) -> int:
-    """Measure size by size; an interruption prints what there is and returns 1."""
+    """Measure size by size; an interruption prints what there is and returns 1; what is done is kept."""
     with parsing.checking():
-        parsing.require_at_least("--repeats", arguments.repeats, 1)
-        base = parsing.generation_config(arguments)
+        parsing.require_at_least("--repeats", arguments.repeats, 1, parsing.MOST_REPEATS)
+        base = _decoding(arguments)
         settings = _settings(arguments.policies, base)
+        parsing.warn_unread(arguments, base, settings)
         most = longest(settings, base)
         lengths = numbers_of("--prompt-lengths", arguments.prompt_lengths)
         batches = numbers_of("--batches", arguments.batches, MOST_BATCH)
@@ -73,7 +76,7 @@ def command(arguments: argparse.Namespace) -> int:
     places = [Place(length, batch) for length in lengths for batch in batches]
     points: list[BenchPoint] = []
     machine: dict[str, object] = {}
-    interrupted = False
+    complete = False
     try:
         for shape in arguments.shapes or [None]:
             with parsing.checking():
@@ -82,14 +85,25 @@ def command(arguments: argparse.Namespace) -> int:
             machine = machine or environment(model)
             for place in progress(places, model.ref):
                 points.extend(bench(model, base, settings, [place], arguments.repeats))
+        complete = True
     except KeyboardInterrupt:
-        interrupted = True
-    if arguments.json is not None:
-        content = {"schema": 1, "kind": "bench", "complete": not interrupted, "environment": machine}
-        content |= {"generation": base.to_dict(), "points": [vars(point) for point in points]}
-        arguments.json.write_text(json.dumps(content), encoding="utf-8")
+        pass
+    finally:
+        if arguments.json is not None and points:
+            content = {"schema": 1, "kind": "bench", "complete": complete, "environment": machine}
+            content |= {"generation": base.to_dict(), "points": [vars(point) for point in points]}
+            parsing.write_whole(arguments.json, json.dumps(content))
     print("\n".join((_decisions if arguments.decisions else _report)(base, points)))
-    return 1 if interrupted else 0
+    return 0 if complete else 1
+
+
+def _decoding(arguments: argparse.Namespace) -> GenerationConfig:
+    """64 tokens in 16 steps unless asked otherwise, so that every setting takes as many."""
+    usual: dict[str, Any] = {"gen_length": 64, "unmask": "quota"}
+    rule = arguments.unmask or parse_settings(arguments.settings).get("unmask", usual["unmask"])
+    return parsing.generation_config(
+        arguments, **usual, **({"steps": 16} if rule in READ_BY["steps"] else {})
+    )
 
 
 def _settings(texts: list[str], base: GenerationConfig) -> list[Setting]:

@@ -44,10 +44,11 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
 def command(arguments: argparse.Namespace) -> int:
     """Measure and print; an interruption prints what there is and returns 1."""
     with parsing.checking():
-        parsing.require_at_least("--repeats", arguments.repeats, 1)
+        parsing.require_at_least("--repeats", arguments.repeats, 1, parsing.MOST_REPEATS)
         base = parsing.generation_config(arguments)
         wanted = [Setting.parse(text) for text in arguments.policies]
         check_different(wanted, base)
+        parsing.warn_unread(arguments, base, wanted)
         settings = with_baselines(wanted, base, arguments.no_vanilla)
         most = longest(settings, base)
         prompts = parsing.prompts_of(arguments)
@@ -73,7 +74,7 @@ def command(arguments: argparse.Namespace) -> int:
     result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
     if arguments.json is not None:
         content = _to_json(model, base, outcomes, result, interrupted)
-        arguments.json.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+        parsing.write_whole(arguments.json, json.dumps(content, allow_nan=False))
     print("\n".join(report(model, base, result, interrupted, markdown=arguments.markdown)))
     return 1 if interrupted else 0
 

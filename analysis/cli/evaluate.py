@@ -57,6 +57,7 @@ def command(arguments: argparse.Namespace) -> int:
             if getattr(arguments, option) is not None:
                 parsing.require_at_least(f"--{option}", getattr(arguments, option), least)
         base = parsing.generation_config(arguments)
+        parsing.warn_unread(arguments, base)
         setting = Setting(arguments.policy, parsing.policy_settings(arguments))
         names = [name.strip() for name in arguments.tasks.split(",") if name.strip()]
         parsing.require_different("--tasks", names)
@@ -89,7 +90,7 @@ def command(arguments: argparse.Namespace) -> int:
 def _write(path: Path | None, machine: dict[str, Any], results: list[dict[str, Any]], complete: bool) -> None:
     if path is not None:
         content = {"schema": 1, "kind": "evaluation", "complete": complete, "environment": machine}
-        path.write_text(json.dumps({**content, "tasks": results}), encoding="utf-8")
+        parsing.write_whole(path, json.dumps({**content, "tasks": results}))
 
 
 def _plan(arguments: argparse.Namespace, name: str, base: GenerationConfig) -> Plan:

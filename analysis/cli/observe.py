@@ -45,6 +45,7 @@ def command(arguments: argparse.Namespace) -> int:
     """Decode every prompt by every rule, then rank. Returns 1 where it was interrupted."""
     with parsing.checking():
         base = parsing.generation_config(arguments)
+        parsing.warn_unread(arguments, base)
         prompts = parsing.prompts_of(arguments)
         rules = arguments.rules
         parsing.require_different("--rules", rules)
@@ -79,7 +80,7 @@ def command(arguments: argparse.Namespace) -> int:
         interrupted = True
     if arguments.json is not None:
         content = to_json(machine, base, seen, interrupted)
-        arguments.json.write_text(json.dumps(content), encoding="utf-8")
+        parsing.write_whole(arguments.json, json.dumps(content))
     print("\n".join(_report(model, base, seen, interrupted, arguments.markdown)))
     return 1 if interrupted else 0
 

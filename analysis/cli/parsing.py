@@ -1,7 +1,6 @@
 """Options that the commands share, and what they are turned into: configs, prompts, a place to write."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,10 +8,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from analysis.cli.errors import UsageError, checking
+from analysis.cli.files import check_apart, check_folder, write_whole
 from analysis.journal import Journal, purpose
 from analysis.prompts import Prompt, family_prompts, read_prompts
-from analysis.settings import parse_settings, split_settings
-from core import POLICIES, UNMASK_RULES, CachePolicy, GenerationConfig, LanguageModel, create_policy
+from analysis.settings import Setting, parse_settings, split_settings
+from core import (
+    POLICIES,
+    UNMASK_RULES,
+    CachePolicy,
+    GenerationConfig,
+    LanguageModel,
+    command_line,
+    create_policy,
+)
+from core.files import check_writable
 from core.training.problems import FAMILIES, MOST_PROBLEMS
 
 __all__ = [
@@ -32,6 +41,9 @@ __all__ = [
     "prompts_of",
     "require_at_least",
     "require_different",
+    "warn",
+    "warn_unread",
+    "write_whole",
 ]
 
 DTYPE_HELP = (
@@ -39,13 +51,16 @@ DTYPE_HELP = (
     "faster, else float32; tokens can differ between them)"
 )
 PROBLEMS = 32
+# Of more threads, OpenMP ends the process without a word.
+MOST_THREADS = 1024
+MOST_REPEATS = 10_000
 # What seconds depend on beside the measurement itself.
 TIMING = ("processor", "threads", "workers")
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+class Parser(command_line.Parser):
+    """Its errors are those of the command line."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
@@ -95,8 +110,11 @@ def add_markdown_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", action="store_true", help="print tables to paste into a document")
 
 
-def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
-    """The generation settings that options and --set ask for. Raises ValueError for bad ones."""
+def generation_config(arguments: argparse.Namespace, **usual: Any) -> GenerationConfig:
+    """The generation settings that options and --set ask for, `usual` where neither does.
+
+    Raises ValueError for bad ones.
+    """
     given = parse_settings(arguments.settings)
     policy, config = split_settings(getattr(arguments, "policy", ""), given)
     if policy and not hasattr(arguments, "policy"):
@@ -109,10 +127,33 @@ def generation_config(arguments: argparse.Namespace) -> GenerationConfig:
             if name in config:
                 raise UsageError(f"{name} is given both as an option and in --set")
             config[name] = value
-    length, usual = config.get("gen_length"), GenerationConfig().block_length
-    if isinstance(length, int) and 0 < length < usual:
+    config = {**usual, **config}
+    length, block = config.get("gen_length"), GenerationConfig().block_length
+    if isinstance(length, int) and 0 < length < block:
         config.setdefault("block_length", length)
     return GenerationConfig(**config)
+
+
+def warn_unread(
+    arguments: argparse.Namespace, base: GenerationConfig, settings: Sequence[Setting] = ()
+) -> None:
+    """Say on standard error which decoding settings were asked for and say nothing beside the others.
+
+    Of the measurement's own, those that none of its settings reads; of a setting's, those that it does not.
+    """
+    asked = {name for name in GENERATION_OPTIONS if getattr(arguments, name) is not None}
+    asked |= parse_settings(arguments.settings).keys()
+    unread = [setting.decoding(base).unread for setting in settings]
+    for name, reader in base.unread.items():
+        if name in asked and all(name in names for names in unread):
+            warn(f"{name} is {getattr(base, name)}, which says nothing without {reader}")
+    for setting, names in zip(settings, unread, strict=True):
+        for name in [name for name in setting.generation if name in names]:
+            warn(f"{setting.label}: {name} says nothing without {names[name]}")
+
+
+def warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
 
 
 def policy_settings(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -194,38 +235,5 @@ def opened_journal(
             differ = [name for name in TIMING if journal.begun_on.get(name) != machine[name]]
             if differ:
                 text = f"{path.name} was begun with another number or kind of {', '.join(differ)}"
-                print(f"warning: {text}; its seconds do not compare with new ones", file=sys.stderr)
+                warn(f"{text}; its seconds do not compare with new ones")
         yield journal
-
-
-def check_apart(*paths: Path | None) -> None:
-    """Raise UsageError where one file is named for two purposes: the second would overwrite the first."""
-    # Not Path.resolve, which knows no sentence for a link that leads to itself.
-    named = [os.path.realpath(path) for path in paths if path is not None]
-    for path in named:
-        if named.count(path) > 1:
-            raise UsageError(f"{path} is given twice; a result needs a file of its own")
-
-
-def check_folder(path: Path) -> None:
-    """Make the folder that results will go to. Raises UsageError where there can't be one."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"can't write to a folder {path}: {error.strerror}") from None
-
-
-def check_writable(path: Path | None) -> None:
-    """Raise UsageError, before any work, where a result could not be written; changes no file."""
-    if path is None:
-        return
-    # Of a link, what it points to: a link to nothing is not ours to delete.
-    target = Path(os.path.realpath(path))
-    try:
-        existed = target.exists()
-        with target.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from None
-    if not existed:
-        target.unlink()

@@ -63,6 +63,7 @@ def command(arguments: argparse.Namespace) -> int:
     with parsing.checking():
         generation, policy = parsing.generation_config(arguments), parsing.policy_of(arguments)
         policy.check_decoding(generation)
+        parsing.warn_unread(arguments, generation)
         prompts = parsing.prompts_of(arguments)
         if arguments.staleness is not None:
             parsing.require_at_least("--staleness", arguments.staleness, 1)
@@ -121,7 +122,7 @@ def _write(path: Path | None, traces: list[Trace], machine: dict[str, Any]) -> N
     if path is not None and traces:
         records = ({**trace.to_json(), "environment": machine} for trace in traces)
         lines = (json.dumps(record, allow_nan=False) for record in records)
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        parsing.write_whole(path, "\n".join(lines) + "\n")
 
 
 def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:

@@ -20,7 +20,6 @@ from analysis.settings import Setting, longest
 from analysis.wording import counted, workforce
 from core import GenerationConfig, LanguageModel, load_model
 
-# Of more threads, OpenMP ends the process without a word.
 MOST_WORKERS = 1024
 MOST_DRAWS = 10_000
 
@@ -60,7 +59,7 @@ def add_worker_option(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace) -> int:
     """Measure what the file does not hold yet; an interruption leaves a file that goes on."""
     with parsing.checking():
-        parsing.require_at_least("--repeats", arguments.repeats, 1)
+        parsing.require_at_least("--repeats", arguments.repeats, 1, parsing.MOST_REPEATS)
         if arguments.out.suffix == ".parquet":
             raise parsing.UsageError(
                 f"--out {arguments.out} must be JSON lines, so that a sweep can go on; `export` makes Parquet"
@@ -113,8 +112,7 @@ def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[S
         parsing.require_at_least("--random", arguments.random, 1, MOST_DRAWS)
         drawn = random_settings(arguments.policy, axes, arguments.random, arguments.draw_seed)
     settings = [Setting(one.policy, {**given, **one.config}, one.generation) for one in drawn]
-    for setting in settings:
-        setting.decoding(base)
+    parsing.warn_unread(arguments, base, settings)
     return settings
 
 
@@ -127,7 +125,7 @@ def prepare(
         arguments.workers = 2 if on_cluster else 0
     parsing.require_at_least("--workers", arguments.workers, 1 if on_cluster else 0, MOST_WORKERS)
     if arguments.worker_threads is not None:
-        parsing.require_at_least("--worker-threads", arguments.worker_threads, 1, MOST_WORKERS)
+        parsing.require_at_least("--worker-threads", arguments.worker_threads, 1, parsing.MOST_THREADS)
         if not arguments.workers:
             raise parsing.UsageError("--worker-threads is of workers; give --workers with it")
     if arguments.address is not None and not on_cluster:

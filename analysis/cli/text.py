@@ -9,7 +9,17 @@ from analysis.settings import Setting, setting_texts
 from analysis.wording import NOT_MEASURED, counted, figure, percent
 from core import GenerationConfig, LanguageModel
 
-__all__ = ["NOT_MEASURED", "counted", "figure", "heading", "legend", "percent", "settings_text", "table"]
+__all__ = [
+    "NOT_MEASURED",
+    "counted",
+    "figure",
+    "heading",
+    "legend",
+    "percent",
+    "settings_text",
+    "table",
+    "table_line",
+]
 
 
 def heading(model: LanguageModel, base: GenerationConfig, threads: str | None = None) -> list[str]:
@@ -47,15 +57,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, m
         return "\n".join(f"| {' | '.join(row)} |" for row in (header, rules, *rows))
     cells = [list(header), *[list(row) for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    lines = []
-    for row in cells:
-        padded = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip())
+    lines = [table_line(row, widths, left) for row in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
+
+
+def table_line(row: Sequence[str], widths: Sequence[int], left: int = 1) -> str:
+    """One line of a table whose columns are so wide."""
+    padded = [
+        cell.ljust(width) if column < left else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(padded).rstrip()
 
 
 def settings_text(config: Mapping[str, Any]) -> str:

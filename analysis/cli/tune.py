@@ -97,7 +97,7 @@ def command(arguments: argparse.Namespace) -> int:
     verdict = judge(search, grid) if grid is not None and not interrupted else None
     if arguments.json is not None:
         content = to_json(machine, base, result, interrupted, verdict)
-        arguments.json.write_text(json.dumps(content), encoding="utf-8")
+        parsing.write_whole(arguments.json, json.dumps(content))
     lines = heading(model, base, sweep.threads_text(arguments, task))
     lines += _report(result, len(task.prompts), arguments.markdown)
     if verdict is not None and grid is not None:
@@ -117,8 +117,7 @@ def _full_grid(
     with parsing.checking():
         if not path.is_file():
             raise parsing.UsageError(f"--against {path} is no file")
-        with Journal(path, purpose(model, task.prompts, base)) as journal:
-            search.recall(journal.done.values())
+        search.recall(Journal.read(path, purpose(model, task.prompts, base)).values())
         judge(search, search)
     return search
 

@@ -2,26 +2,21 @@
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from random import Random
-from typing import NoReturn
 
 import torch
 
+from core.command_line import Parser
+from core.files import check_writable
 from core.training.problems import MOST_PROBLEMS, families_named, held_out, write_problems
 from core.training.recipe import Recipe, draw_lesson
 
 DEFAULTS = {field.name: field.default for field in fields(Recipe)}
-
-
-class Parser(argparse.ArgumentParser):
-    """Whose errors are one line, as those of what it parses are."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(message)
 
 
 Check = tuple[Callable[[float], bool], str]
@@ -47,6 +42,8 @@ ALLOWED: dict[str, Check] = {
 
 def check(options: argparse.Namespace) -> None:
     """Raise ValueError for the first option that is out of its range or names something twice."""
+    if "\0" in str(getattr(options, "out", "")):
+        raise ValueError("out holds a zero byte; allowed: a name that a file can have")
     for name, (holds, allowed) in ALLOWED.items():
         value = getattr(options, name, None)
         if value is not None and not holds(value):
@@ -92,6 +89,7 @@ def data(options: argparse.Namespace) -> None:
 
 def problems(options: argparse.Namespace) -> None:
     families = families_named(options.family)
+    check_writable(options.out)
     found = [p for name in families for p in held_out(name, options.n, options.seed, options.shots)]
     write_problems(options.out, found)
 
@@ -150,9 +148,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
         check(options)
         options.run(options)
-    except (ValueError, OSError) as error:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read it has left; Python would complain of that once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        said = error if error.filename is None else f"{error.filename}: {error.strerror}"
+        print(f"error: {said}", file=sys.stderr)
+        return 2
+    except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     return 0
 
 

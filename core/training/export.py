@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from core.files import replacing
 from core.models.spec import ModelSpec
-from core.training.files import replacing
 
 BLOCK_NAMES = {
     "attn_norm": ("attn_norm.weight",),

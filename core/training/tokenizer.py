@@ -7,8 +7,8 @@ from random import Random
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from core.files import replacing
 from core.training.families import arithmetic
-from core.training.files import replacing
 from core.training.problem import Problem
 from core.training.problems import FAMILIES, draw, with_shots
 

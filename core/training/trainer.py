@@ -2,23 +2,27 @@
 
 import json
 import math
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from pickle import UnpicklingError
 from random import Random
+from threading import current_thread, main_thread
 
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from core.files import hold, replacing
 from core.models.loading import device_named
 from core.training.batches import Batch, BatchStream, collate, encode
 from core.training.corruption import Corrupted, corrupt
 from core.training.export import export
-from core.training.files import replacing
 from core.training.model import TiedModel
 from core.training.optimizer import Optimizer
 from core.training.problems import FAMILIES, held_out
@@ -29,6 +33,26 @@ LOG_EVERY_SECONDS = 20.0
 SAVE_EVERY_SECONDS = 120.0
 VALIDATE_EVERY_TOKENS = 1_000_000
 VALIDATION_PROBLEMS = 32
+
+
+@contextmanager
+def late_interrupt() -> Iterator[list[bool]]:
+    """A list that Ctrl-C adds to, once; what it would tear in two goes on. A second Ctrl-C is as ever."""
+    pressed: list[bool] = []
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is not signal.default_int_handler or current_thread() is not main_thread():
+        yield pressed
+        return
+
+    def note(*_: object) -> None:
+        pressed.append(True)
+        signal.signal(signal.SIGINT, usual)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 class Trainer:
@@ -104,7 +128,22 @@ class Trainer:
         return tokenizer
 
     def run(self) -> None:
-        """Train until `recipe.tokens` have been seen or the minutes are over, then save and export."""
+        """Train until `recipe.tokens` have been seen or the minutes are over, then save and export.
+
+        Ctrl-C saves after the step it falls into and is raised then. Raises ValueError where another process
+        trains in this folder.
+        """
+        folder = os.open(self.directory, os.O_RDONLY)
+        try:
+            hold(folder, self.directory)
+            with late_interrupt() as interrupted:
+                self._run(interrupted)
+        finally:
+            os.close(folder)
+        if interrupted:
+            raise KeyboardInterrupt
+
+    def _run(self, interrupted: list[bool]) -> None:
         stream = BatchStream(
             self.recipe, self.tokenizer, Random(f"{self.recipe.seed}|{self.optimizer.count}")
         )
@@ -127,7 +166,7 @@ class Trainer:
             if now - saved > SAVE_EVERY_SECONDS:
                 self.save()
                 saved = now
-            if self.progress >= 1:
+            if self.progress >= 1 or interrupted:
                 break
         self.log(**self.validate())
         self.save()

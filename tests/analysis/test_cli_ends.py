@@ -15,9 +15,10 @@ from analysis.__main__ import main
 from analysis.cli import bench as bench_module
 from analysis.cli import compare as compare_module
 from analysis.cli import run as run_module
-from analysis.cli.parsing import check_writable
+from analysis.cli.files import write_whole
 from analysis.journal import Journal
 from analysis.results import read_results
+from core.files import check_writable
 from tests import tiny
 
 SIZE = ["--gen-length", "16", "--block-length", "8", "--dtype", "float32", "--device", "cpu"]
@@ -80,6 +81,16 @@ def test_ctrl_c_in_the_middle_leaves_results_that_can_be_read_and_gone_on_with(
     assert len(json.loads(out.read_text())["outcomes"]) == 3
 
 
+@pytest.mark.parametrize("command", [["analysis", "policies"], ["core.training", "data", "--n", "400"]])
+def test_a_reader_that_leaves_is_no_fault(command: list[str]) -> None:
+    with start("-m", *command) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.wait(timeout=120) == 1
+        assert running.stderr.read() == ""
+
+
 def test_a_fault_of_ours_is_no_usage_error(
     model: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +139,23 @@ def test_a_run_that_fails_keeps_the_prompts_it_finished(
     assert len(out.read_text().splitlines()) == 2
 
 
+def test_a_bench_that_fails_keeps_the_sizes_it_finished(
+    model: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.json"
+    command = ["bench", *SIZE, "--repeats", "1", "--prompt-lengths", "2,3,4", "--json", str(out)]
+    out.write_text("kept")
+    assert main([*command, "--model", str(tmp_path / "missing")]) == 2
+    assert out.read_text() == "kept"
+    monkeypatch.setattr(bench_module, "bench", breaks_late(bench_module.bench))
+    with pytest.raises(RuntimeError):
+        main([*command, *model])
+    kept = json.loads(out.read_text())
+    assert [point["prompt_length"] for point in kept["points"]] == [2] * 3 + [3] * 3
+    assert not kept["complete"]
+    assert len(read_results([out]).benches) == 1
+
+
 def test_looking_whether_a_file_can_be_written_leaves_everything_as_it_was(tmp_path: Path) -> None:
     missing, link, loop = tmp_path / "missing.json", tmp_path / "link.json", tmp_path / "loop.json"
     link.symlink_to(missing)
@@ -142,6 +170,33 @@ def test_looking_whether_a_file_can_be_written_leaves_everything_as_it_was(tmp_p
     assert link.is_symlink()
     assert not missing.exists()
     assert full.read_text() == linked.read_text() == "kept"
+
+
+def test_a_result_that_cannot_be_written_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, link, fresh = tmp_path / "out.json", tmp_path / "link.json", tmp_path / "fresh.json"
+    out.write_text("before")
+    out.chmod(0o640)
+    link.symlink_to(out)
+    write_whole(link, "after")
+    write_whole(Path(os.devnull), "after")
+    write_whole(fresh, "after")
+    assert link.is_symlink()
+    assert out.read_text() == fresh.read_text() == "after"
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert Path(os.devnull).is_char_device()
+    whole = Path.write_text
+
+    def full(path: Path, text: str, encoding: str) -> None:
+        whole(path, text[:2])
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="no space"):
+        write_whole(link, "later")
+    assert out.read_text() == "after"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fresh.json", "link.json", "out.json"]
 
 
 def test_a_size_that_does_not_fit_is_refused_before_others_are_measured(

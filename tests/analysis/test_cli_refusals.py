@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.__main__ import main
+from analysis.__main__ import build_parser, main
 from analysis.grid import Axis, random_settings
 from analysis.records import LARGEST, check_numbers
 from analysis.wording import figure
+from core.command_line import Once
 from tests import tiny
 from tests.refusals import refusal
 
@@ -61,6 +62,14 @@ def test_what_is_named_twice_is_refused(arguments: list[str], named: str, refuse
     [
         (["run", "--family", "math", "--n", "99999999999999"], "--n is 99999999999999; allowed: 1 to"),
         (["bench", "--batches", "99999999999"], "--batches is 99999999999; allowed: 1 to"),
+        *(
+            ([*command, "--repeats", "9" * 14], "--repeats is 99999999999999; allowed: 1 to 10000")
+            for command in (
+                ["bench"],
+                ["compare", *PROMPT],
+                ["sweep", *PROMPT, "--grid", "recent=1", "--out", "o"],
+            )
+        ),
         (["bench", "--shapes", "small:hidden_size=99999999"], "hidden_size=99999999 has"),
         (["bench", "--shapes", "small:num_layers=999999999999"], "num_layers=999999999999 has"),
         (["bench", "--shapes", "small:vocab_size=2"], "vocab_size is 2"),
@@ -90,6 +99,67 @@ def test_sizes_beyond_all_machines_are_refused_at_once(
     arguments: list[str], named: str, refused: Refused
 ) -> None:
     assert named in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", *PROMPT, "--steps", "4"], ["steps is 4, which says nothing without unmask quota or klass"]),
+        (["run", *PROMPT, "--unmask", "quota", "--threshold", "0.9"], ["threshold is 0.9, which says"]),
+        (["run", *PROMPT, "--set", "kl_history=3", "factor=2"], ["factor is 2", "kl_history is 3"]),
+        (["run", *PROMPT, "--set", "top_k=3"], ["top_k is 3, which says nothing without a"]),
+        (["run", *PROMPT, "--set", "top_k=3", "--temperature", "1"], []),
+        (["run", *PROMPT, "--unmask", "klass", "--steps", "4", "--threshold", "0.8"], []),
+        (["compare", *PROMPT, "--steps", "4", "--repeats", "1", "--policies", "dual:unmask=quota"], []),
+        (["compare", *PROMPT, "--repeats", "1", "--policies", "none:steps=4", "dual:unmask=quota,steps=4"],
+         ["none:steps=4: steps says nothing without"]),
+        (["sweep", *PROMPT, "--grid", "steps=4,8", "--out", "OUT"], ["entropy:steps=4", "entropy:steps=8"]),
+        (["observe", *PROMPT, "--steps", "4", "--rules", "run-rule"], ["steps is 4, which"]),
+        *((["bench", "--prompt-lengths", "4", "--repeats", "1", *more], told) for more, told in
+          (([], []), (["--unmask", "threshold"], []), (["--set", "unmask=factor"], []),
+           (["--unmask", "factor", "--steps", "4"], ["steps is 4"]))),
+    ],
+)  # fmt: skip
+def test_a_setting_that_says_nothing_is_told(
+    arguments: list[str],
+    told: list[str],
+    model: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [str(tmp_path / "out.jsonl") if word == "OUT" else word for word in arguments]
+    assert main([*given, *model, *SIZE]) == 0
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == len(told)
+    for line, part in zip(sorted(warnings), sorted(told), strict=True):
+        assert line.startswith("warning: ")
+        assert part in line
+
+
+def test_an_option_is_given_once_at_every_command(refused: Refused) -> None:
+    """The first of two would be forgotten without a word."""
+    [commands] = [action.choices for action in build_parser()._actions if action.choices]
+    assert isinstance(commands, dict)
+    told = 0
+    for name, parser in commands.items():
+        for action in parser._actions:
+            for option in action.option_strings if isinstance(action, Once) else ():
+                given = [option, str(next(iter(action.choices)) if action.choices else 1)]
+                assert f"{action.option_strings[0]} is given twice" in refused(
+                    name, *given, action.option_strings[0], given[1]
+                )
+                told += 1
+    assert told > 100
+
+
+def test_a_part_of_an_options_name_is_no_name(refused: Refused) -> None:
+    for arguments in (
+        ["run", *PROMPT, "--gen", "8"],
+        ["bench", "--repeat", "1"],
+        ["--hel"],
+        ["run", "--hel"],
+    ):
+        assert refused(*arguments)
 
 
 @pytest.mark.parametrize("device", ["nonsense", "meta", "mps", "", "cuda:99"])

@@ -93,8 +93,12 @@ def test_an_early_end_loses_nothing(
 def test_bad_options_are_refused_in_one_line(
     options: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes = ["--prompt-lengths", "32", "--rows", "32", "--repeats", "1", "--out", str(tmp_path / "out.jsonl")]
-    assert main([*SMALL, *sizes, *options]) == 2
+    command, *usual = SMALL
+    out = str(tmp_path / "out.jsonl")
+    usual += ["--prompt-lengths", "32", "--rows", "32", "--repeats", "1", "--out", out]
+    pairs = zip(usual[::2], usual[1::2], strict=True)
+    others = [word for option, value in pairs if option not in options for word in (option, value)]
+    assert main([command, *others, *options]) == 2
     said = capsys.readouterr().err
     assert named in said
     assert said.count("\n") == 1

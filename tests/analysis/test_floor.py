@@ -1,17 +1,21 @@
 """Floor: parts and products of a step, and plain loops that decode what the engine decodes."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from analysis.__main__ import main
+from analysis.__main__ import build_parser, main
 from analysis.bench_floor import PARTS, PRODUCTS, FloorPoint, measure_floor
 from analysis.bench_floor import to_frame as floor_frame
 from analysis.bench_plain import KINDS, PlainModel, measure_plain, plain_generate
+from analysis.cli import floor as floor_module
 from analysis.shapes import random_model
 from core import GenerationConfig, LanguageModel, create_policy, generate
+from tests.refusals import refusal
 from tests.tiny import PROMPTS
 
 TINY = "small:num_layers=2,hidden_size=64,vocab_size=90"
@@ -127,8 +131,65 @@ def test_one_round_has_no_quartiles(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "extra", [["--rows", "0"], ["--repeats", "0"], ["--shape", "huge"], ["--rows", "31"]]
-)
-def test_a_bad_floor_is_a_usage_error(extra: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["floor", "--shape", TINY, "--device", "cpu", *extra]) == 2
-    assert capsys.readouterr().err.startswith("error: ")
+    ("extra", "said"),
+    [
+        (["--rows", "0"], "--rows is 0"),
+        (["--rows", "31"], "--rows is 31; allowed: 32 to --length 1024"),
+        (["--rows", "32,1025"], "--rows is 1025; allowed: 32 to --length 1024"),
+        (["--length", "10"], "--length is 10; allowed: at least 128 for --repeats 20"),
+        (["--length", "-5"], "--length is -5; allowed: at least"),
+        (["--length", "127", "--repeats", "1"], "--length is 127; allowed: at least 128 for --repeats 1"),
+        (["--length", "9999999"], "--length is 9999999;"),
+        (["--repeats", "0"], "--repeats is 0; allowed: 1 to 221"),
+        (["--repeats", "222"], "--repeats is 222; allowed: 1 to 221"),
+        *(([f"--{name}", "99999999"], f"--{name} is 99999999; allowed: 1 to")
+          for name in ("threads", "batch", "repeats", "plain")),
+        (["--threads", "0"], "--threads is 0; allowed: 1 to 1024"),
+        (["--shape", "huge"], "huge"),
+        (["--clock", "sun"], "sun"),
+    ],
+)  # fmt: skip
+def test_a_bad_floor_is_refused_in_terms_of_its_options(
+    extra: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refusal(main, ["floor", "--device", "cpu", *extra], capsys)
+
+
+def test_every_length_and_repeats_that_are_let_in_can_be_measured(small: LanguageModel) -> None:
+    for length, repeats in ((128, 1), (128, 29), (129, 29), (191, 4), (192, 61), (300, 20), (1024, 221)):
+        parsed = build_parser().parse_args(["floor", "--length", str(length), "--repeats", str(repeats)])
+        rows = floor_module._sizes(parsed)
+        assert rows == sorted({*(count for count in (32, 64, 128) if count <= length), length})
+        size = {"length": length, "gen_length": floor_module.generated(length), "repeats": repeats}
+        points = list(measured(small, row_counts=rows[:1], **size))
+        assert points[0].length == length
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, RuntimeError])
+def test_rows_are_told_as_they_come_and_kept_whatever_ends_the_rest(
+    fault: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "floor.json"
+    whole = floor_module.measure_floor
+
+    def ending(*arguments: Any, **options: Any) -> Iterator[FloorPoint]:
+        yield next(whole(*arguments, **options))
+        told = capsys.readouterr().out
+        assert "canvas 128" in told
+        assert told.splitlines()[-1].split()[0] == "32"
+        raise fault
+
+    monkeypatch.setattr(floor_module, "measure_floor", ending)
+    command = ["floor", "--shape", TINY, "--length", "128", "--device", "cpu", "--repeats", "1"]
+    if fault is RuntimeError:
+        with pytest.raises(RuntimeError):
+            main([*command, "--json", str(out)])
+    else:
+        assert main([*command, "--json", str(out)]) == 1
+        assert "interrupted" in capsys.readouterr().out
+    kept = json.loads(out.read_text())
+    assert [point["rows"] for point in kept["points"]] == [32]
+    assert not kept["complete"]

@@ -27,6 +27,7 @@ from core.models.packing import PackedLinear
 from core.training.problems import Problem
 from tests import tiny
 from tests.analysis.test_comparison import ENTROPY, outcome
+from tests.refusals import refusal
 
 GRID = ["--grid", "entropy_threshold=0,1,inf", "recent=2,8"]
 WHAT = {"model": "made", "generation": {"threshold": float("inf")}}
@@ -44,6 +45,23 @@ def arguments(checkpoint: Callable[..., Path], tmp_path: Path) -> list[str]:
 
 def keys(path: Path) -> list[str]:
     return [Outcome.from_json(json.loads(line)).key for line in path.read_text().splitlines()[1:]]
+
+
+def test_two_measurements_do_not_write_one_file(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    command = ["sweep", *arguments, "--grid", "recent=2", "--out", str(out)]
+    assert main(command) == 0
+    before = out.read_bytes()
+    with Journal(out, json.loads(before.splitlines()[0])):
+        for other in (command, ["compare", *arguments, "--journal", str(out)]):
+            assert "out.jsonl is being written by another process" in refusal(main, other, capsys)
+    assert out.read_bytes() == before
+    # A refused file is let go of.
+    with pytest.raises(ValueError, match="begun with another"), Journal(out, {"model": "other"}):
+        pass
+    assert main(command) == 0
 
 
 def test_a_sweep_measures_each_unit_once_and_goes_on(
@@ -195,8 +213,11 @@ def test_a_choice_is_judged_by_a_full_grid_measured_apart(
     assert main([*tune, "--against", str(sweep)]) == 2
     assert "of its 15 runs" in capsys.readouterr().err
     assert main(["sweep", *arguments, *grid, "--vanilla", "--out", str(sweep)]) == 0
-    before = sweep.read_bytes()
     capsys.readouterr()
+    # Only read, also where its last line is half and another process goes on with it.
+    sweep.write_bytes(sweep.read_bytes() + b"{half")
+    before = sweep.read_bytes()
+    sweep.chmod(0o444)
     assert main([*tune, "--against", str(sweep), "--markdown"]) == 0
     said = capsys.readouterr().out
     assert sweep.read_bytes() == before

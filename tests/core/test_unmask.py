@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from core import GenerationConfig
-from core.sampling import Proposal
+from core.config import READ_BY
+from core.sampling import Proposal, propose
 from core.state import DecodeState
 from core.unmask import UNMASK_RULES
 
@@ -44,6 +45,46 @@ def chosen(rule: str, given: Proposal, at: DecodeState | None = None, **settings
     config = GenerationConfig(unmask=rule, **({"gen_length": 8, "block_length": 8} | settings))
     picked = UNMASK_RULES[rule](config).select(given, at or state()) & given.valid
     return picked[0].nonzero().flatten().tolist()
+
+
+class Watched(GenerationConfig):
+    """A config that keeps the names that are looked up in it."""
+
+    def __getattribute__(self, name: str) -> object:
+        vars(Watched).get("seen", set()).add(name)
+        return super().__getattribute__(name)
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch, config: Watched) -> set[str]:
+    seen: set[str] = set()
+    monkeypatch.setattr(Watched, "seen", seen, raising=False)
+    return seen
+
+
+@pytest.mark.parametrize("rule", UNMASK_RULES)
+def test_a_rule_reads_the_settings_that_are_said_to_be_its_own(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Watched(gen_length=8, block_length=8, unmask=rule)
+    unread = set(config.unread)
+    seen = looked_up(monkeypatch, config)
+    choose = UNMASK_RULES[rule](config)
+    for _ in range(4):
+        choose.select(proposal([0.5, 0.95, 0.2], surplus=1), state())
+    assert seen & READ_BY.keys() == READ_BY.keys() - unread
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.5])
+def test_top_k_and_top_p_are_read_where_tokens_are_drawn(
+    temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Watched(temperature=temperature, top_k=2, top_p=0.5)
+    unread = {"top_k", "top_p"} & config.unread.keys()
+    seen = looked_up(monkeypatch, config)
+    logits, positions = torch.zeros(1, 2, 5), torch.tensor([[2, 3]])
+    drawn = torch.zeros_like(logits) if temperature else None
+    propose(logits, positions, positions > 0, config, mask_token_id=4, eos_token_ids=(1,), gumbel=drawn)
+    assert seen & {"top_k", "top_p"} == {"top_k", "top_p"} - unread
 
 
 def test_threshold_takes_all_at_or_above_it() -> None:

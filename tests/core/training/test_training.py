@@ -1,14 +1,18 @@
 """Training end to end at toy size: it learns, resumes where it stopped, and exports what it computes."""
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
 from core import load_model
+from core.files import hold
 from core.training.__main__ import main
+from core.training.batches import Batch
 from core.training.model import TiedModel
 from core.training.optimizer import Optimizer, orthogonalise
 from core.training.problems import read_problems
@@ -152,10 +156,10 @@ def test_command_line_writes_problems_and_shows_data(
 ) -> None:
     assert main(["problems", "--out", str(tmp_path / "p.jsonl"), "--n", "2"]) == 0
     assert len((tmp_path / "p.jsonl").read_text().splitlines()) == 6
-    few = ["problems", "--family", "math", "--shots", "3", "--n", "2", "--out", str(tmp_path / "few.jsonl")]
-    assert main(few) == 0
+    few = ["problems", "--family", "math", "--shots", "3", "--out", str(tmp_path / "few.jsonl"), "--n"]
+    assert main([*few, "2"]) == 0
     assert [problem.shots for problem in read_problems(tmp_path / "few.jsonl")] == [3, 3]
-    assert main([*few, "--n", "0"]) == 2
+    assert main([*few, "0"]) == 2
     assert capsys.readouterr().err == "error: n is 0; allowed: from 1 to 10000\n"
     assert main(["data", "--n", "3"]) == 0
     assert capsys.readouterr().out.count("PROMPT") == 3
@@ -177,6 +181,12 @@ def test_command_line_writes_problems_and_shows_data(
         (["evaluate", "--threads", "99999999"], "threads is"),
         (["evaluate", "--seed", "-1"], "seed is -1"),
         (["data", "--seed", "9" * 5000], "--seed"),
+        (["data", "--see", "1"], "--see"),
+        *((["problems", "--n", "9999", "--out", out], out) for out in ("/", "/nowhere/p", "/dev/null/p", "")),
+        (["problems", "--out", "\0"], "out holds a zero byte"),
+        (["train", "--tokens", "9", "--out", "/dev/null"], "/dev/null"),
+        (["data", "--n", "1", "--n", "2"], "--n is given twice"),
+        (["train", "--out", "a", "--out", "b"], "--out is given twice"),
         (["fly"], "fly"),
         ([], "command"),
     ],
@@ -241,6 +251,45 @@ def test_a_finished_run_and_another_recipe_are_refused_and_nothing_is_written(
     said = refusal(main, [*command, "40000", "--matrix-lr", "0.5"], capsys)
     assert "matrix_lr is 0.5; allowed: 0.01" in said
     assert {path.name: path.read_bytes() for path in run.directory.iterdir()} == before
+
+
+def test_two_trainings_do_not_share_a_folder(
+    run: Trainer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run.directory, tmp_path, dirs_exist_ok=True)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    folder = os.open(tmp_path, os.O_RDONLY)
+    hold(folder, tmp_path)
+    command = ["train", "--no-compile", "--dtype", "float32", "--out", str(tmp_path), "--tokens", "31000"]
+    assert f"{tmp_path} is being written by another process" in refusal(main, command, capsys)
+    os.close(folder)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert main(command) == 0
+    assert main([*command[:-1], "32000"]) == 0
+
+
+def test_ctrl_c_saves_after_the_step_it_falls_into(
+    run: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run.directory, tmp_path, dirs_exist_ok=True)
+    whole = Trainer.step
+
+    def pressed(trainer: Trainer, batch: Batch) -> float:
+        signal.raise_signal(signal.SIGINT)
+        return whole(trainer, batch)
+
+    monkeypatch.setattr(Trainer, "step", pressed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    command = ["train", "--no-compile", "--dtype", "float32", "--out", str(tmp_path), "--tokens"]
+    try:
+        assert main([*command, "99000"]) == 130
+    finally:
+        assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+    assert capsys.readouterr().err == "interrupted\n"
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert run.tokens_seen < saved["tokens_seen"] < 99_000
+    monkeypatch.setattr(Trainer, "step", whole)
+    assert main([*command, str(saved["tokens_seen"] + 1000)]) == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[1]", b"\xff"])
