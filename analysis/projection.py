@@ -72,12 +72,13 @@ def project(trace: Trace, threshold: float, recent: int) -> Projection:
     last_full, partial_run = 0, 0
     for step in range(steps):
         triggered[step] = step > 0 and bool(entropies[step - 1] > threshold)
+        # What is decided, not what is computed: a small partial set may happen to be everything.
         if step == 0 or triggered[step] or path.forces(step, partial_run):
             refreshed[step] = True
+            last_full, partial_run = step, 0
         else:
             refreshed[step] = path.partial(step, last_full, recent)
-        whole = bool(refreshed[step].all())
-        last_full, partial_run = (step, 0) if whole else (last_full, partial_run + 1)
+            partial_run += 1
     return Projection(
         threshold=threshold,
         recent=recent,

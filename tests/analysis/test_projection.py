@@ -44,6 +44,22 @@ def test_projection_with_the_recorded_settings_is_the_recorded_run(
     assert projected.recorded_ratio == pytest.approx(trace.totals["recompute_ratio"])
 
 
+def test_a_partial_step_that_happens_to_recompute_everything_is_still_a_partial_one(
+    models: dict[str, LanguageModel],
+) -> None:
+    """What was decided counts, as in the policy: of a shifted model one row of prompt belongs to the window."""
+    generation = GenerationConfig(gen_length=12, block_length=12, unmask="quota")
+    seen = 0
+    for token in range(20, 40):
+        policy = create_policy("entropy", entropy_threshold=float("inf"))
+        trace = run_trace(models["dream"], (token,), generation, policy)
+        projected = project(trace, float("inf"), 64)
+        assert np.array_equal(projected.refreshed, trace.refreshed > 0)
+        whole = [step.full for step in trace.steps]
+        seen += 0 < sum(whole[1:]) < len(whole) - 1
+    assert seen
+
+
 def test_lower_tau_is_full_more_often_and_larger_k_recomputes_more(models: dict[str, LanguageModel]) -> None:
     trace = record(models["llada"], DECODINGS[0])
     fulls = [int(project(trace, tau, 4).full.sum()) for tau in (-1.0, 2.0, 3.0, float("inf"))]
