@@ -177,11 +177,11 @@ def _with_decoding(results: Results, kind: str, found: Sequence[T]) -> Iterable[
 def _tuning_figures(tuning: Tuning) -> Iterable[go.Figure]:
     yield plots.pareto_figure(tuning)
     try:
-        found = surface(tuning.candidates)
+        found = surface(tuning.told)
     except ValueError:
         # More or fewer than two settings vary: there is no map to draw.
         return
-    yield plots.sweep_map_figure(found, tuning.goal.keep)
+    yield plots.sweep_map_figure(found, tuning.goal.keep, tuning.goal.objective)
 
 
 def _described(traces: list[Trace]) -> str:

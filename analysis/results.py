@@ -175,6 +175,7 @@ def _tuning(found: dict[str, Any]) -> Tuning:
             int(row["prompts"]),
             None if row.get("cost_low") is None else float(row["cost_low"]),
             None if row.get("cost_high") is None else float(row["cost_high"]),
+            None if row.get("loss_worst") is None else float(row["loss_worst"]),
         )
         for row in found["candidates"]
     )

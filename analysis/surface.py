@@ -12,7 +12,8 @@ from analysis.tuning import Candidate
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Candidates on a grid: cost, loss float [Y, X] and prompts int [Y, X]; NaN and 0 where none was.
+    """Candidates on a grid: cost, low, high, loss float [Y, X] and prompts int [Y, X]; NaN and 0 where
+    none was.
 
     x, y: the values of the settings x_name and y_name, rising; values are numbers or text.
     """
@@ -22,6 +23,8 @@ class Surface:
     x: tuple[Any, ...]
     y: tuple[Any, ...]
     cost: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
     loss: np.ndarray
     prompts: np.ndarray
 
@@ -33,6 +36,8 @@ class Surface:
                 self.x_name: [self.x[index] for index in x.ravel()],
                 self.y_name: [self.y[index] for index in y.ravel()],
                 "cost": self.cost.ravel(),
+                "cost_low": self.low.ravel(),
+                "cost_high": self.high.ravel(),
                 "loss": self.loss.ravel(),
                 "prompts": self.prompts.ravel(),
             }
@@ -48,12 +53,13 @@ def surface(candidates: Sequence[Candidate]) -> Surface:
         raise ValueError(f"settings vary in {', '.join(varied) or 'nothing'}; a map needs exactly two")
     x_name, y_name = varied
     x, y = (_sorted([setting.get(name) for setting in settings]) for name in varied)
-    cost, loss = np.full((2, len(y), len(x)), np.nan)
+    cost, low, high, loss = np.full((4, len(y), len(x)), np.nan)
     prompts = np.zeros((len(y), len(x)), int)
     for candidate, setting in zip(candidates, settings, strict=True):
         at = y.index(setting.get(y_name)), x.index(setting.get(x_name))
         cost[at], loss[at], prompts[at] = candidate.cost, candidate.loss, candidate.prompts
-    return Surface(x_name, y_name, x, y, cost, loss, prompts)
+        low[at], high[at] = (np.nan if end is None else end for end in (candidate.low, candidate.high))
+    return Surface(x_name, y_name, x, y, cost, low, high, loss, prompts)
 
 
 def _sorted(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """Tuned: what a search is asked for and what it found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -40,7 +40,7 @@ class Candidate:
 
     cost: objective over that without a cache, below 1 saves. loss: mean share of agreement or accuracy
     lost over all prompts; where not all were measured, the least that it can still come to. low, high:
-    the smallest and largest cost on one prompt, each measured once.
+    the smallest and largest cost on one prompt, each measured once. worst: the largest loss on one prompt.
     """
 
     setting: Setting
@@ -49,6 +49,7 @@ class Candidate:
     prompts: int
     low: float | None = None
     high: float | None = None
+    worst: float | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,17 @@ class Tuning:
         text = saved(self.best.cost, self.goal.objective)
         return text if self.goal.objective == "flops" else f"{text}, not confirmed"
 
+    @property
+    def told(self) -> tuple[Candidate, ...]:
+        """The candidates, the best one's cost as confirmed, low and high then its interval: of many noisy
+        costs that of the race is the least, and too low.
+        """
+        if self.best is None or self.confirmed is None:
+            return self.candidates
+        found = self.confirmed
+        best = replace(self.best, cost=found.cost, low=found.low, high=found.high)
+        return tuple(best if candidate is self.best else candidate for candidate in self.candidates)
+
     def to_frame(self) -> pd.DataFrame:
         """One row a candidate."""
         best = self.best.setting.label if self.best else None
@@ -97,6 +109,7 @@ class Tuning:
                     "cost_low": candidate.low,
                     "cost_high": candidate.high,
                     "loss": candidate.loss,
+                    "loss_worst": candidate.worst,
                     "prompts": candidate.prompts,
                     "on_front": candidate in self.front,
                     "best": candidate.setting.label == best,

@@ -153,16 +153,16 @@ class Search:
         pairs = self._pairs(setting)
         if not pairs:
             return None
-        lost = sum(self._loss(ours, theirs) for ours, theirs in pairs.values())
+        losses = [self._loss(ours, theirs) for ours, theirs in pairs.values()]
         reference = reference_of(setting)
         left = [prompt for prompt in self.order if prompt not in pairs]
-        least = lost + sum(self._least_loss(self.outcomes.get(Unit(reference, p).key)) for p in left)
+        least = sum(losses) + sum(self._least_loss(self.outcomes.get(Unit(reference, p).key)) for p in left)
         objective = self.goal.objective
         spent = [(getattr(ours, objective), getattr(theirs, objective)) for ours, theirs in pairs.values()]
         total, whole = (sum(column) for column in zip(*spent, strict=True))
         ratios = [ours / theirs for ours, theirs in spent]
         loss = least / len(self.order)
-        return Candidate(setting, total / whole, loss, len(pairs), min(ratios), max(ratios))
+        return Candidate(setting, total / whole, loss, len(pairs), min(ratios), max(ratios), max(losses))
 
     def _pairs(self, setting: Setting) -> dict[int, tuple[Outcome, Outcome]]:
         """(ours, reference's) outcomes by prompt, where both are known."""

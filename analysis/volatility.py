@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.drift import token_drift
 from analysis.resampling import resamples
 from analysis.trace import Trace
+from analysis.wording import counted
 
 MIN_TOKENS = 5
 
@@ -39,6 +40,26 @@ class Volatility:
     recent: int | None
     num_prompts: int
     level: float
+
+    @property
+    def described(self) -> tuple[str, str]:
+        """From which age on tokens count as settled, of how many tokens, and by what measure."""
+        if not len(self.ages):
+            return "no token was watched long enough", f"an age counts from {MIN_TOKENS} tokens on"
+        of = f"the mean over {counted(int(self.count[0]), 'token')}, {self.count[-1]} at the oldest age"
+        if math.isnan(self.plateau_high):
+            return f"{of}: too few to tell where it settles", "a plateau takes the older half of four ages"
+        plateau = (
+            f"the plateau is the mean of ages {self.ages[len(self.ages) // 2]} to {self.ages[-1]}, "
+            f"{self.plateau:.1e}"
+        )
+        if self.settled_age is None:
+            return f"{of} does not settle within this run", f"{plateau}; younger ages lie above its noise"
+        return (
+            f"{of} settles {counted(self.settled_age, 'step')} after unmasking",
+            f"{plateau}; from there on no {self.level:.0%} interval lies above {self.plateau_high:.1e}, "
+            "the most that one age of it reaches by chance",
+        )
 
     def share_within(self, age: int) -> float:
         """Share of the drift after the mask-to-token jump, summed over ages, that ages 1 to `age` hold."""
@@ -89,15 +110,18 @@ def volatility(
     drawn = [
         (weights @ total, weights @ seen) for weights in resamples(prompt, _deviations(values, mean), rng)
     ]
-    sums, counts = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     ends = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.nanquantile(_mean(sums, counts), ends, axis=0) if len(ages) else (mean, mean)
+    low, high = np.full((2, len(ages)), np.nan)
     plateau = plateau_high = math.nan
     old = slice(len(ages) // 2, None)
     if len(ages) >= 4:
         plateau = float(_mean(total[:, old].sum(), seen[:, old].sum()))
-        # The noise of one age's mean, not of the plateau's: that is what each younger age is held against.
-        plateau_high = float(np.nanquantile(_mean(sums[:, old], counts[:, old]), ends[1]))
+    if drawn and len(ages):
+        sums, counts = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        low, high = np.nanquantile(_mean(sums, counts), ends, axis=0)
+        if len(ages) >= 4:
+            # The noise of one age's mean, not of the plateau's: each younger age is held against it.
+            plateau_high = float(np.nanquantile(_mean(sums[:, old], counts[:, old]), ends[1]))
     settled = _settled(low[: len(ages) // 2], plateau_high)
     pace = np.mean([trace.num_committed.mean() for trace in traces])
     return Volatility(

@@ -1,20 +1,22 @@
 """Cards: the figures of a run's lanes, what each means, and what all of them are of."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
 from analysis.comparison import agreement
+from analysis.settings import setting_texts
 from analysis.trace import Trace
 from analysis.wording import counted
 from app.runs import RunRecord
+from core import GenerationConfig
 
 VERDICTS = {True: "correct", False: "wrong", None: None}
 HELP = {
     "recompute ratio": "K/V rows recomputed over steps × canvas length (prompt and generation): "
     "what a policy pays to keep its cache fresh. Without a cache it is 100 %.",
-    "steps": "Denoising steps, each one forward pass; full ones recompute every position. Tokens a step are "
-    "those that tokens/s counts, over all steps, also such as only fill in what follows the end-of-text.",
+    "steps": "Denoising steps, each one forward pass; full ones recompute every position. Tokens a step "
+    "count every position committed, the end-of-text that fills the rest of the canvas included.",
     "tokens/s": "Generated tokens up to and including the first end-of-text, over planning, forward and "
     "decoding seconds. The prompt, the drawing of this page and the drift watch are in neither.",
     "vs one token a step": "Seconds of the plainest decoding, one token a step without a cache, over this "
@@ -24,6 +26,15 @@ HELP = {
     "decision overhead": "Share of the decoding time that the policy spends on deciding what to recompute.",
     "agreement": "Share of tokens equal to those of the run without a cache, or of the first run where none "
     "is without one, up to the later end-of-text.",
+}
+
+# What decides beside the rule's name which tokens it commits.
+RULE_SETTINGS = {
+    "threshold": ("threshold",),
+    "quota": ("steps",),
+    "factor": ("factor",),
+    "entropy-bound": ("entropy_bound",),
+    "klass": ("threshold", "kl_threshold", "kl_history"),
 }
 
 
@@ -55,10 +66,10 @@ def about(record: RunRecord, example: bool = False) -> str:
     lengths = _each(record, lambda trace: f"{len(trace.prompt_ids)} + {trace.gen_length}")
     parts = [
         "recorded example" if example else "one run each" if len(record.lanes) > 1 else "one run",
-        _each(record, _model_and_threads),
+        _each(record, lambda trace: model_text(trace.model)),
         f"{'prompt' if record.same_prompt else 'different prompts,'} {lengths} tokens, "
         f"batch {_each(record, lambda trace: str(trace.batch_size))}",
-        _each(record, rule_text),
+        _each(record, lambda trace: rule_text(trace.generation)),
     ]
     if record.speeds:
         runs = record.speeds.repeats
@@ -71,14 +82,10 @@ def _each(record: RunRecord, text: Callable[[Trace], str]) -> str:
     return " and ".join(dict.fromkeys(map(text, record.traces)))
 
 
-def _model_and_threads(trace: Trace) -> str:
-    threads = f", {counted(trace.model['num_threads'], 'thread')}" if "num_threads" in trace.model else ""
-    return f"{model_text(trace)}{threads}"
-
-
-def model_text(trace: Trace) -> str:
-    """The model by name, with its dtype and device."""
-    return f"model {model_name(trace.model['ref'])}, {trace.model['dtype']} on {trace.model['device']}"
+def model_text(facts: Mapping[str, Any]) -> str:
+    """The model by name, with its dtype and device, and the threads where its trace tells them."""
+    threads = f", {counted(facts['num_threads'], 'thread')}" if "num_threads" in facts else ""
+    return f"model {model_name(facts['ref'])}, {facts['dtype']} on {facts['device']}{threads}"
 
 
 def model_name(ref: str) -> str:
@@ -86,16 +93,29 @@ def model_name(ref: str) -> str:
     return PurePath(ref).name if ref.startswith(("/", ".", "~")) else ref
 
 
-def rule_text(trace: Trace) -> str:
-    """The decoding settings that matter to every figure."""
-    settings = trace.generation
-    rule = {
-        "threshold": f"confidence ≥ {settings.get('threshold')}",
-        "quota": f"{settings.get('steps') or trace.gen_length} scheduled steps",
-    }.get(str(settings.get("unmask")), str(settings.get("unmask")))
-    temperature = settings.get("temperature") or 0
-    sampled = f"temperature {temperature:g}, seed {settings.get('seed')}" if temperature else "greedy"
-    return f"blocks of {settings.get('block_length')}, commits by {rule}, {sampled}"
+def rule_text(settings: Mapping[str, Any]) -> str:
+    """How it was decoded: blocks, rule and choice of tokens, and whatever else is not at its default."""
+    rule, temperature = str(settings.get("unmask")), settings.get("temperature") or 0
+    said = {"gen_length", "block_length", "unmask", "temperature", *RULE_SETTINGS.get(rule, ())}
+    said |= {"seed"} if temperature else set()
+    if rule == "threshold":
+        told = f"confidence ≥ {settings.get('threshold')}"
+    elif rule == "quota":
+        told = f"{settings.get('steps') or settings.get('gen_length')} scheduled steps"
+    else:
+        details = {name: settings.get(name) for name in RULE_SETTINGS.get(rule, ())}
+        told = " ".join([rule, *setting_texts(details)])
+    usual = GenerationConfig().to_dict()
+    others = {name: settings.get(name, usual[name]) for name in sorted(usual.keys() - said)}
+    others = {name: value for name, value in others.items() if value != usual[name]}
+    return ", ".join(
+        [
+            f"blocks of {settings.get('block_length')}",
+            f"commits by {told}",
+            f"temperature {temperature:g}, seed {settings.get('seed')}" if temperature else "greedy",
+            *setting_texts(others),
+        ]
+    )
 
 
 def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) -> list[dict[str, Any]]:

@@ -64,7 +64,10 @@ def layers_panel(record: RunRecord) -> str:
     trace = record.observation
     if trace is None or not is_watched(record):
         return not_watched(record, LAYERS, 340)
-    return observed_value(record, LAYERS, 340, layers_figure(drift(trace)))
+    found = drift(trace)
+    pairs = int((found.count.sum(axis=(1, 2)) > 0).sum())
+    headline = [f"means over {counted(pairs, 'pair')} of successive steps"]
+    return observed_value(record, LAYERS, 340, layers_figure(found), headline)
 
 
 def tokens_panel(record: RunRecord) -> str:
@@ -137,8 +140,10 @@ def _stale_text(trace: Trace) -> str:
     if not summary.steps:
         return "every step was full: nothing was stale"
     flipped = "not measured" if summary.flipped != summary.flipped else f"{100 * summary.flipped:.1f} %"
-    steps = counted(summary.steps, "partial step")
-    return f"{steps}: mean distance of V {summary.value:.1e}, choices changed {flipped}"
+    steps, found = counted(summary.steps, "partial step"), staleness(trace)
+    low, middle, high = np.quantile(found.value.mean(axis=1)[~found.full], [0.25, 0.5, 0.75])
+    spread = f"{middle:.1e}, quartiles {low:.1e} to {high:.1e}" if summary.steps > 1 else f"{middle:.1e}"
+    return f"{steps}: median distance of V {spread}; of all choices {flipped} changed"
 
 
 def whatif_panel(record: RunRecord, threshold: float, recent: int, example: bool = False) -> str:

@@ -72,11 +72,12 @@ def variant(
     """A figure of a plot panel, its name among the others, what it comes down to, the lane it is of.
 
     view: what of the lane it shows, where there is more than one such; steps: how many of the lane's steps
-    are in it.
+    are in it. The name also begins the headline, which goes with the figure where it is saved alone.
     """
     content = figure.to_plotly_json()
     content["layout"].pop("template", None)
-    parts = {"label": label, "headline": list(headline), "lane": lane, "view": view, "steps": steps}
+    named = [label, *headline] if label else list(headline)
+    parts = {"label": label, "headline": named, "lane": lane, "view": view, "steps": steps}
     return {**parts, "figure": content}
 
 
@@ -115,8 +116,8 @@ def observed(record: RunRecord) -> str:
     steps = counted(len(trace.steps), "step")
     return (
         f"Not of the run above: a run of its own, {OBSERVED_WITH[bool(one)]} · {steps} · "
-        f"{model_text(trace)} · prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens · "
-        f"{rule_text(trace)}"
+        f"{model_text(trace.model)} · prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens · "
+        f"{rule_text(trace.generation)}"
     )
 
 
@@ -176,10 +177,8 @@ def volatility_panel(record: RunRecord) -> str:
     measured = volatility([trace])
     recent = policy_setting(record, "recent")
     k = None if recent is None else int(recent)
-    age = measured.settled_age
-    settled = "no plateau within this run" if age is None else f"settles after {counted(age, 'step')}"
     figure = volatility_figure(measured, k, float(trace.num_committed.mean()))
-    return observed_value(record, VOLATILITY, 340, figure, [settled], [{"kind": "age", "axis": "x"}])
+    return observed_value(record, VOLATILITY, 340, figure, measured.described, [{"kind": "age", "axis": "x"}])
 
 
 def _threshold(record: RunRecord) -> float | None:

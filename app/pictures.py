@@ -34,7 +34,8 @@ def captioned(record: RunRecord) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, value, variant in drawn_figures(record):
         label = ", ".join(part for part in (variant["label"], variant["view"]) if part)
         title = f"{value['title']}: {label}" if label else value["title"]
-        words = [*variant["headline"], value["how"], value["about"]]
+        lines = [line for line in variant["headline"] if line != variant["label"]]
+        words = [*lines, value["how"], value["about"]]
         yield name, _with_words(variant["figure"], title, words, value["height"])
 
 

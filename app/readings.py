@@ -88,8 +88,16 @@ VOLATILITY = Reading(
             "95 % interval of the mean for the tokens of this run, by bootstrap of blocks of tokens "
             "committed one after another; other prompts may differ by more.",
         ),
-        ("plateau", "The age from which on the curve stays within the noise of the older half of all ages."),
-        ("k", "Marked at the age that the k newest tokens reach at this pass's tokens a step."),
+        (
+            "plateau",
+            "The mean of the older half of all ages. Its noise is that of one age's mean in the same "
+            "resamples; the curve has settled at the age from which on no interval lies above that noise.",
+        ),
+        (
+            "k",
+            "Marked at the age that the k newest tokens reach at this pass's commits a step, those behind an "
+            "end-of-text included.",
+        ),
     ),
 )
 MAP = Reading(
@@ -129,7 +137,7 @@ TOKENS = Reading(
         STEP,
         DRIFT,
         ("dot", "The step that committed the token."),
-        ("no colour", "Not observed, or no move at all."),
+        ("no colour", "Not observed. No move at all has the darkest colour, that of the least."),
     ),
 )
 SIGNALS = Reading(
@@ -175,12 +183,21 @@ WHATIF = Reading(
 )
 TUNE_MAP = Reading(
     "τ × k",
-    "Left, what each τ and k costs as a share of decoding without a cache; right, how much of what is to be "
-    "kept it loses: look for a cheap field that loses little.",
+    "Above, what each τ and k costs as a share of the same decoding without a cache; below, how much of what "
+    "is to be kept it loses: look for a cheap field that loses little.",
     (
         TAU,
         K,
-        ("prompts", "Settings given up early were measured on fewer; the pointer tells how many."),
+        (
+            "n",
+            "Prompts that a setting was measured on: one that lost too much was given up early, and its loss "
+            "is then the least (≥) that it can still come to.",
+        ),
+        (
+            "range",
+            "Below a cost, the least and the most on one prompt, each measured once. Of the best setting, "
+            "once the search is over, cost and 95 % interval of what was measured again.",
+        ),
         ("cost", "Seconds, or floating-point operations, over those of the same decoding without a cache."),
     ),
 )
@@ -189,7 +206,12 @@ FRONT = Reading(
     "One point a setting: further left is cheaper, further down loses less; what lies above the dashed "
     "budget loses too much.",
     (
-        ("front", "The settings that no other beats in both cost and loss."),
+        ("front", "The settings that no other beats in both cost and loss, as the race measured them."),
+        (
+            "measured again",
+            "The best setting beside no cache, in alternation, with the 95 % interval of the ratio: of many "
+            "noisy costs the least, which the race picks, is too low.",
+        ),
         ("agreement", "Share of tokens equal to those of the same decoding without a cache."),
         ("accuracy", "Share of answers that the grader finds right."),
     ),

@@ -6,21 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-import pandas as pd
-
 from analysis.grid import Axis, grid_settings
 from analysis.measure import Outcome, Unit, measure, warm_up
-from analysis.plots import pareto_figure, sweep_map_figure
 from analysis.prompts import Prompt, read_prompts
 from analysis.settings import Setting
-from analysis.surface import surface
 from analysis.tuning import Goal, Search, Tuning
 from analysis.wording import counted
-from app.figures import plot_value, variant
 from app.forms import describe, entered
 from app.problems import Problems
-from app.readings import FRONT, TUNE_MAP
 from app.workshop import Workshop
 from core import GenerationConfig, LanguageModel
 
@@ -102,7 +95,7 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     finally:
         in_turn.close()
     result = search.result()
-    yield f"done: {_verdict(result)}", result
+    yield f"done: {verdict(result)}", result
 
 
 class InTurn:
@@ -160,7 +153,8 @@ def measured(
     yield measure(model, prompts, base, unit)
 
 
-def _verdict(result: Tuning) -> str:
+def verdict(result: Tuning) -> str:
+    """What a search has come to, in one line."""
     if result.best is None:
         return f"no setting loses at most {result.goal.budget:.0%} of {result.goal.keep} on every prompt"
     best = result.best
@@ -169,46 +163,6 @@ def _verdict(result: Tuning) -> str:
         f"and loses {best.loss:.1%} of {result.goal.keep}, n = {counted(best.prompts, 'prompt')}"
     )
     return text if result.saves else f"no measurable saving; {text}"
-
-
-def tuning_about(job: TuneJob) -> str:
-    """What a search's figures are of."""
-    return (
-        f"model {job.model}, {counted(len(job.prompts), 'prompt')}, one run each, batch 1, "
-        f"{job.base.gen_length} tokens in blocks of {job.base.block_length}, commits by {job.base.unmask}; "
-        f"{job.goal.objective} and {job.goal.keep} against the same decoding without a cache"
-    )
-
-
-def map_value(job: TuneJob, result: Tuning) -> str:
-    """Cost and loss over tau and k, as a plot panel's value."""
-    # A plane needs two values of each among those that have been measured.
-    plane = all(len({c.setting.config.get(name) for c in result.candidates}) > 1 for name in (TAU, K))
-    variants = [variant(sweep_map_figure(surface(result.candidates), job.goal.keep))] if plane else []
-    empty = "a map needs two values of τ and two of k that were measured"
-    return plot_value(TUNE_MAP, tuning_about(job), 340, variants, empty=empty)
-
-
-def front_value(job: TuneJob, result: Tuning) -> str:
-    """Cost against loss, as a plot panel's value."""
-    variants = [variant(pareto_figure(result))] if result.candidates else []
-    return plot_value(FRONT, tuning_about(job), 340, variants, empty="nothing measured yet")
-
-
-def table_of(result: Tuning) -> pd.DataFrame:
-    """The candidates in the order of preference, shares in percent."""
-    frame = result.to_frame()
-    if frame.empty:
-        return frame
-    return pd.DataFrame(
-        {
-            "setting": frame["setting"].map({c.setting.label: name_of(c.setting) for c in result.candidates}),
-            "cost %": (100 * frame["cost"]).round(1),
-            "lost %": (100 * frame["loss"]).round(1),
-            "prompts": frame["prompts"],
-            "": np.where(frame["best"], "best", np.where(frame["on_front"], "front", "")),
-        }
-    )
 
 
 def name_of(setting: Setting) -> str:

@@ -12,7 +12,10 @@ TITLE = "Cost and loss of settings"
 
 
 def pareto_figure(tuning: Tuning, dark: bool = False) -> go.Figure:
-    """Every candidate; the front of those measured on all prompts as a line, the budget dashed."""
+    """Every candidate; the front of those measured on all prompts as a line, the budget dashed.
+
+    The best one stands at its cost of the race, and once more at what was confirmed, with the interval.
+    """
     if not tuning.candidates:
         return empty_figure(TITLE, "no setting measured yet", dark)
     colours, goal = look(dark), tuning.goal
@@ -28,6 +31,18 @@ def pareto_figure(tuning: Tuning, dark: bool = False) -> go.Figure:
         _add(figure, candidates, name, {"color": colour, "size": size}, "markers")
     line = {"color": colours.full, "width": 1.5}
     _add(figure, tuning.front, "front", {"color": colours.full, "size": 9}, "lines+markers", line)
+    if tuning.best is not None and tuning.confirmed is not None:
+        found = tuning.confirmed
+        figure.add_scatter(
+            x=[found.cost],
+            y=[tuning.best.loss],
+            error_x={"array": [found.high - found.cost], "arrayminus": [found.cost - found.low]},
+            mode="markers",
+            marker={"color": colours.ink, "size": 10, "symbol": "diamond"},
+            name="best, measured again",
+            text=[f"{tuning.best.setting.label}, {found.described}"],
+            hovertemplate="%{text}<extra></extra>",
+        )
     figure.add_hline(
         y=goal.budget,
         line={"color": colours.warning, "dash": "dash"},
@@ -37,6 +52,12 @@ def pareto_figure(tuning: Tuning, dark: bool = False) -> go.Figure:
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(tickformat=".0%")
     return figure
+
+
+def _range(candidate: Candidate) -> str:
+    if candidate.low is None or candidate.high is None:
+        return ""
+    return f"<br>cost on one prompt {candidate.low:.1%} to {candidate.high:.1%}"
 
 
 def _add(
@@ -51,7 +72,7 @@ def _add(
         figure.add_scatter(
             x=[candidate.cost for candidate in candidates],
             y=[candidate.loss for candidate in candidates],
-            text=[f"{candidate.setting.label}, n = {candidate.prompts}" for candidate in candidates],
+            text=[f"{one.setting.label}, n = {one.prompts}{_range(one)}" for one in candidates],
             mode=mode,
             marker=marker,
             line=line,

@@ -31,12 +31,27 @@ def recompute_map_figure(timeline: Timeline, show: str = "share", dark: bool = F
         name="committed",
         hovertemplate="position %{y} committed at step %{x}<extra></extra>",
     )
+    if show == "share":
+        for name, colour in (("full step", colours.full), ("partial step", colours.partial)):
+            _name_colour(figure, name, colour)
+        _name_colour(figure, "from the cache", colours.background, colours.ink)
     figure.add_hline(y=timeline.prompt_length - 0.5, line={"color": colours.ink, "width": 1})
     apply_theme(figure, TITLES[show], "step", "position (prompt, then generation)", dark, height=420)
     figure.update_yaxes(range=[timeline.canvas_length - 0.5, -0.5], showgrid=False, zeroline=False)
     figure.update_xaxes(showgrid=False, zeroline=False)
     over_steps(figure, len(timeline.full))
     return figure
+
+
+def _name_colour(figure: go.Figure, name: str, colour: str, edge: str | None = None) -> None:
+    """An entry of the legend for a colour of the map, which has none of its own; it draws no point."""
+    marker = {
+        "color": colour,
+        "size": 11,
+        "symbol": "square",
+        "line": {"color": edge, "width": 1 if edge else 0},
+    }
+    figure.add_scatter(x=[1], y=[None], mode="markers", marker=marker, name=name, hoverinfo="skip")
 
 
 def _share(timeline: Timeline, colours: Look) -> go.Heatmap:

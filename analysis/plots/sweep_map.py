@@ -1,4 +1,4 @@
-"""Figure of cost and loss over two settings, side by side."""
+"""Figure of cost and loss over two settings, one above the other."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -8,33 +8,76 @@ from analysis.plots.theme import apply_theme
 from analysis.surface import Surface
 
 SYMBOLS = {"entropy_threshold": "τ (nats)", "recent": "k"}
+# Fields on an axis up to which each has room for more than its share, also on a phone; pixels of a field.
+ROOMY, TALL, FLAT, AROUND = 6, 56, 26, 150
 
 
-def sweep_map_figure(surface: Surface, keep: str = "agreement", dark: bool = False) -> go.Figure:
-    """Two heat maps over the same settings: cost as a share of no cache, and what was lost."""
-    names = ("cost, share of no cache", f"{keep} lost")
+def sweep_map_figure(
+    surface: Surface,
+    keep: str = "agreement",
+    objective: str = "seconds",
+    num_prompts: int | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Two heat maps over the same settings: cost as a share of no cache, and what was lost.
+
+    Where there is room each field also tells its range and its prompts. num_prompts: how many there are in
+    all, the most of any field unless given: measured on fewer, a loss is the least that it can come to.
+    """
+    whole = int(surface.prompts.max()) if num_prompts is None else num_prompts
+    names = (f"{objective}, share of no cache: dark is cheap", f"{keep} lost: dark is little")
     x_name, y_name = (SYMBOLS.get(name, name) for name in (surface.x_name, surface.y_name))
-    figure = make_subplots(rows=1, cols=2, subplot_titles=names, shared_yaxes=True, horizontal_spacing=0.14)
+    roomy = max(surface.cost.shape) <= ROOMY
+    height = AROUND + 2 * len(surface.y) * (TALL if roomy else FLAT)
+    space = 70 / height
+    figure = make_subplots(rows=2, cols=1, subplot_titles=names, shared_xaxes=True, vertical_spacing=space)
     x, y = ([f"{value}" for value in values] for values in (surface.x, surface.y))
-    for column, values in enumerate((surface.cost, surface.loss), start=1):
+    for row, (values, text) in enumerate(
+        ((surface.cost, _costs(surface, roomy)), (surface.loss, _losses(surface, roomy, whole))), start=1
+    ):
         known = values[np.isfinite(values)]
         figure.add_heatmap(
             z=values,
             x=x,
             y=y,
+            text=text,
             customdata=surface.prompts,
             colorscale="Cividis",
             zmin=float(known.min()) if len(known) else None,
             zmax=float(known.max()) if len(known) else None,
-            texttemplate="%{z:.0%}",
+            texttemplate="%{text}",
+            # Unless told, letters shrink until the widest text fits its field.
+            textfont={"size": 11} if roomy else None,
             hovertemplate=f"{x_name} %{{x}}, {y_name} %{{y}}: %{{z:.1%}}"
             "<br>%{customdata} prompts<extra></extra>",
             showscale=False,
-            row=1,
-            col=column,
+            xgap=1,
+            ygap=1,
+            row=row,
+            col=1,
         )
-    apply_theme(figure, f"{x_name} and {y_name}", x_name, y_name, dark, height=380)
-    figure.update_xaxes(type="category", showgrid=False)
-    figure.update_xaxes(title_text=x_name, row=1, col=2)
-    figure.update_yaxes(type="category", showgrid=False)
+    apply_theme(figure, f"{x_name} and {y_name}", "", y_name, dark, height=height)
+    figure.update_xaxes(type="category", showgrid=False, showticklabels=True)
+    figure.update_xaxes(title_text=x_name, row=2, col=1)
+    figure.update_yaxes(type="category", showgrid=False, title_text=y_name)
     return figure
+
+
+def _costs(surface: Surface, roomy: bool) -> np.ndarray:
+    def told(cost: float, low: float, high: float, prompts: int) -> str:
+        if np.isnan(cost):
+            return ""
+        spread = "" if np.isnan(low) else f"<br>{100 * low:.0f}–{100 * high:.0f}"
+        return f"<b>{cost:.0%}</b>" + (f"{spread}<br>n {prompts}" if roomy else "")
+
+    return np.vectorize(told, otypes=[object])(surface.cost, surface.low, surface.high, surface.prompts)
+
+
+def _losses(surface: Surface, roomy: bool, whole: int) -> np.ndarray:
+    def told(loss: float, prompts: int) -> str:
+        if np.isnan(loss):
+            return ""
+        least = "≥ " if prompts < whole else ""
+        return f"<b>{least}{loss:.0%}</b>" + (f"<br>n {prompts}" if roomy else "")
+
+    return np.vectorize(told, otypes=[object])(surface.loss, surface.prompts)

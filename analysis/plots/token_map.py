@@ -15,7 +15,8 @@ TITLE = "Drift of each token at each step"
 def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
     """Heat map of log10 layer-mean drift, position by step; a dot marks the step of the commit.
 
-    Empty where a position was not observed or did not move. Raises ValueError where drift was not watched.
+    Empty where a position was not observed; no move at all has the colour of the least. Raises ValueError
+    where drift was not watched.
     """
     values, _ = token_drift(trace)
     if not (values > 0).any():
@@ -23,6 +24,7 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
     colours = look(dark)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(values > 0, np.log10(values), np.nan)
+    logs[values == 0] = np.nanmin(logs)
     figure = go.Figure(
         go.Heatmap(
             z=logs.T,

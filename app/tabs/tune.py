@@ -17,17 +17,8 @@ from app.readings import FRONT, TUNE_MAP
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE, Controls, policy_value
 from app.tabs.decode import OWN_LINE, one_prompt
-from app.tune import (
-    ERRAND,
-    TuneJob,
-    best_json,
-    front_value,
-    map_value,
-    prompts_file,
-    prompts_of,
-    table_of,
-    tune_in_turn,
-)
+from app.tune import ERRAND, TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
+from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
 from app.visitors import visitor_of
 from app.workshop import Workshop
 from core import GenerationConfig
@@ -62,7 +53,12 @@ class TuneTab:
                 empty = plot_value(FRONT, "", 0, empty=NOTHING)
                 self.front = panel("plot", empty, elem_id="tune-front")
                 self.table = gr.Dataframe(
-                    label="Settings, the best first", interactive=False, visible=False, elem_id="tune-table"
+                    interactive=False,
+                    wrap=True,
+                    # Shares, or a phone shows the first two only.
+                    column_widths=["28%", "30%", "24%", "18%"],
+                    visible=False,
+                    elem_id="tune-table",
                 )
         self.best = gr.State("")
         outputs = [self.status, self.map, self.front, self.table, self.best]
@@ -117,11 +113,12 @@ class TuneTab:
             yield {self.status: status(f"error: {one_prompt(error)}")}
 
     def _drawn(self, job: TuneJob, result: Tuning) -> Updates:
-        table: pd.DataFrame = table_of(result)
+        table: pd.DataFrame = table_of(job, result)
+        about = tuning_about(job, self.workshop.shelf.held(job.model))
         return {
-            self.map: map_value(job, result),
-            self.front: front_value(job, result),
-            self.table: gr.update(value=table, visible=not table.empty),
+            self.map: map_value(job, result, about),
+            self.front: front_value(result, about),
+            self.table: gr.update(value=table, label=table_label(result), visible=not table.empty),
             self.best: best_json(result),
         }
 

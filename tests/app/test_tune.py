@@ -2,25 +2,20 @@
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from analysis.confirmation import Confirmation
 from analysis.prompts import Prompt
-from analysis.tuning import Goal
+from analysis.settings import Setting
+from analysis.tuning import Candidate, Goal, Tuning
 from app.job import Job, LaneSpec
 from app.perform import perform
 from app.problems import Problems
-from app.tune import (
-    TuneJob,
-    best_json,
-    front_value,
-    map_value,
-    prompts_file,
-    prompts_of,
-    table_of,
-    tune_in_turn,
-)
+from app.tune import TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
+from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
 from app.workshop import Workshop
 from core import GenerationConfig
 from tests.app.conftest import GENERATION, PROBLEM
@@ -41,14 +36,61 @@ def test_search_ends_with_a_setting_within_the_budget(workshop: Workshop) -> Non
     assert result.best.loss <= GOAL.budget
     assert all(text.startswith("running: ") for text, _ in told[:-1])
     assert set(json.loads(best_json(result))) == {"entropy_threshold", "recent"}
-    table = table_of(result)
-    assert list(table.columns) == ["setting", "cost %", "lost %", "prompts", ""]
-    assert all(name.startswith("entropy · τ ") for name in table["setting"])
-    for draw in (map_value, front_value):
-        value = json.loads(draw(tune_job(), result))
-        assert value["variants"][0]["figure"]["data"]
-        assert "2 prompts" in value["about"]
+    about = tuning_about(tune_job(), workshop.shelf.held("embedded"))
+    for value in (map_value(tune_job(), result, about), front_value(result, about)):
+        assert json.loads(value)["variants"][0]["figure"]["data"]
+        for part in (
+            "2 prompts",
+            "float32 on cpu",
+            "1 thread",
+            "blocks of 8",
+            "confidence ≥ 0.9",
+            "not measured",
+        ):
+            assert part in json.loads(value)["about"]
     assert len(workshop.turns) == 0
+
+
+LOW, BEST, GIVEN_UP = (Setting("entropy", {"entropy_threshold": tau, "recent": 8}) for tau in (1.0, 2.0, 5.0))
+RACED = (
+    Candidate(BEST, 0.5, 0.0, 2, 0.4, 0.6, 0.0),
+    Candidate(LOW, 0.8, 0.1, 2, 0.7, 0.9, 0.2),
+    Candidate(GIVEN_UP, 0.3, 0.6, 1, 0.3, 0.3, 1.0),
+)
+FOUND = Tuning(RACED, RACED[0], RACED[:1], Goal("agreement", 0.5, "seconds"), 5, 8)
+
+
+def test_table_says_of_what_its_shares_are_and_how_far_they_spread() -> None:
+    job = replace(tune_job(), goal=FOUND.goal)
+    table = table_of(job, FOUND)
+    assert list(table.columns) == ["setting", "seconds, % of no cache", "agreement lost, %", "prompts"]
+    first, last = table.iloc[0].to_list(), table.iloc[2].to_list()
+    assert first == ["τ 2 · k 8, best", "50.0 (40.0 to 60.0)", "0.0 (up to 0.0)", "2 of 2"]
+    assert last == ["τ 5 · k 8", "30.0 (30.0 to 30.0)", "≥ 60.0 (up to 100.0)", "1 of 2"]
+    assert "on one prompt" in table_label(FOUND)
+    assert "95 %" not in table_label(FOUND)
+
+
+def test_the_best_is_told_by_what_was_measured_again_wherever_it_is_shown() -> None:
+    """The race picks the least of many noisy costs, which is too low."""
+    told = replace(FOUND, confirmed=Confirmation(0.9, 0.7, 1.1, 6))
+    job = replace(tune_job(), goal=FOUND.goal)
+    row = table_of(job, told).iloc[0]
+    assert row.iloc[1] == "90.0 (70.0 to 110.0)"
+    assert "of the best the 95 % interval, from 6 pairs of runs" in table_label(told)
+    wide = replace(
+        told,
+        candidates=(
+            *told.candidates,
+            Candidate(Setting("entropy", {"entropy_threshold": 2.0, "recent": 9}), 0.7, 0.0, 2),
+        ),
+    )
+    texts = json.dumps(json.loads(map_value(job, wide, ""))["variants"], ensure_ascii=False)
+    assert "<b>90%</b><br>70–110" in texts
+    assert "<b>50%</b>" not in texts
+    assert "90.0% of the seconds" in texts
+    marks = json.loads(front_value(told, ""))["variants"][0]["figure"]["data"]
+    assert [mark["x"] for mark in marks if mark.get("name") == "best, measured again"] == [[0.9]]
 
 
 def test_search_lets_others_in_between_its_runs(workshop: Workshop) -> None:

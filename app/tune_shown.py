@@ -1,0 +1,84 @@
+"""What a search for tau and k has found: two figures and a table, each with what its numbers are of."""
+
+import pandas as pd
+
+from analysis.plots import pareto_figure, sweep_map_figure
+from analysis.surface import surface
+from analysis.tuning import Candidate, Tuning
+from analysis.wording import counted
+from app.cards import model_text, rule_text
+from app.figures import plot_value, variant
+from app.readings import FRONT, TUNE_MAP
+from app.tune import TAU, K, TuneJob, name_of, verdict
+from core import LanguageModel
+
+
+def tuning_about(job: TuneJob, model: LanguageModel | None) -> str:
+    """What a search's figures are of; model: None where it is no longer there to be asked."""
+    told = f"model {job.model}" if model is None else model_text(model.facts())
+    return (
+        f"{told} · {counted(len(job.prompts), 'prompt')}, one run of each setting on each, batch 1 · "
+        f"{job.base.gen_length} tokens in {rule_text(job.base.to_dict())} · policy entropy, all but τ and k "
+        f"at their defaults · {job.goal.objective} and {job.goal.keep} against the same commit rule without "
+        "a cache; one token a step is not measured here"
+    )
+
+
+def map_value(job: TuneJob, result: Tuning, about: str) -> str:
+    """Cost and loss over tau and k, as a plot panel's value."""
+    # A plane needs two values of each among those that have been measured.
+    plane = all(len({c.setting.config.get(name) for c in result.candidates}) > 1 for name in (TAU, K))
+    if not plane:
+        empty = "a map needs two values of τ and two of k that were measured"
+        return plot_value(TUNE_MAP, about, 0, empty=empty)
+    goal = job.goal
+    figure = sweep_map_figure(surface(result.told), goal.keep, goal.objective, len(job.prompts))
+    return plot_value(TUNE_MAP, about, int(figure.layout.height), [variant(figure, "", [verdict(result)])])
+
+
+def front_value(result: Tuning, about: str) -> str:
+    """Cost against loss, as a plot panel's value."""
+    variants = [variant(pareto_figure(result))] if result.candidates else []
+    return plot_value(FRONT, about, 340 if variants else 0, variants, empty="nothing measured yet")
+
+
+def table_of(job: TuneJob, result: Tuning) -> pd.DataFrame:
+    """The candidates in the order of preference, each figure with its range and on how many prompts."""
+    return pd.DataFrame(
+        [
+            {
+                "setting": name_of(found.setting).removeprefix("entropy · ") + _standing(result, found),
+                f"{job.goal.objective}, % of no cache": _in_percent(found.cost, found.low, found.high),
+                f"{job.goal.keep} lost, %": _lost(found, len(job.prompts)),
+                "prompts": f"{found.prompts} of {len(job.prompts)}",
+            }
+            for found in result.told
+        ]
+    )
+
+
+def table_label(result: Tuning) -> str:
+    """What stands in the table's brackets."""
+    text = "Settings of EntropyCache, the best first. In brackets the least and the most on one prompt"
+    if result.confirmed is None:
+        return text
+    pairs = counted(result.confirmed.pairs, "pair")
+    return f"{text}; of the best the 95 % interval, from {pairs} of runs measured again"
+
+
+def _in_percent(share: float, low: float | None, high: float | None) -> str:
+    spread = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * share:.1f}{spread}"
+
+
+def _lost(found: Candidate, num_prompts: int) -> str:
+    """The loss, or the least that it can come to, and the most on one prompt."""
+    least = "≥ " if found.prompts < num_prompts else ""
+    worst = "" if found.worst is None else f" (up to {100 * found.worst:.1f})"
+    return f"{least}{100 * found.loss:.1f}{worst}"
+
+
+def _standing(result: Tuning, found: Candidate) -> str:
+    if result.best is not None and found.setting.label == result.best.setting.label:
+        return ", best"
+    return ", front" if found in result.front else ""
