@@ -77,10 +77,14 @@ class Journal:
         # Opened before it is read, so that nobody writes in between.
         with ExitStack() as undo:
             file = undo.enter_context(self.path.open("a+b"))
-            hold(file, self.path.name)
-            file.seek(0)
-            kept = self._kept(file.read())
-            file.truncate(len(kept))
+            # A device, such as the null device, holds nothing and is everyone's.
+            if self.path.is_file():
+                hold(file, self.path.name)
+                file.seek(0)
+            whole = file.read()
+            kept = self._kept(whole)
+            if len(kept) < len(whole):
+                file.truncate(len(kept))
             self._file = file
             undo.pop_all()
         if not kept:

@@ -80,7 +80,8 @@ def command(arguments: argparse.Namespace) -> int:
         parsing.check_writable(arguments.out)
     measured, wanted = 0, len(arguments.shapes) * len(lengths) * (len(rows) + 1)
     with ExitStack() as stack:
-        file = stack.enter_context(arguments.out.open("w", encoding="utf-8"))
+        # What it held is kept until there is something to write: a model may still be refused.
+        file = stack.enter_context(arguments.out.open("a", encoding="utf-8"))
         try:
             for shape in arguments.shapes:
                 # The weights of the one before must be gone: two 8B models may not fit.
@@ -116,6 +117,8 @@ def _shape(
     device = roofline_of(arguments, model)
     if first:
         machine = environment(model)
+        if arguments.out.is_file():
+            file.truncate(0)
         _keep(
             file,
             {

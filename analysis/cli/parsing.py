@@ -101,7 +101,7 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
     )
     parser.add_argument("--unmask", help=f"commit rule: {', '.join(UNMASK_RULES)} ({default.unmask})")
     parser.add_argument("--threshold", type=float, help=f"confidence to commit at ({default.threshold})")
-    parser.add_argument("--steps", type=int, help="denoising steps of the quota rule (gen-length)")
+    parser.add_argument("--steps", type=int, help="denoising steps of quota and klass (gen-length)")
     parser.add_argument("--temperature", type=float, help=f"0 is greedy ({default.temperature:g})")
     parser.add_argument("--seed", type=int, help=f"seed of every request ({default.seed})")
 

@@ -95,6 +95,7 @@ def test_bad_options_are_refused_in_one_line(
 ) -> None:
     command, *usual = SMALL
     out = str(tmp_path / "out.jsonl")
+    Path(out).write_text("kept")
     usual += ["--prompt-lengths", "32", "--rows", "32", "--repeats", "1", "--out", out]
     pairs = zip(usual[::2], usual[1::2], strict=True)
     others = [word for option, value in pairs if option not in options for word in (option, value)]
@@ -102,3 +103,4 @@ def test_bad_options_are_refused_in_one_line(
     said = capsys.readouterr().err
     assert named in said
     assert said.count("\n") == 1
+    assert Path(out).read_text() == "kept"

@@ -64,6 +64,14 @@ def test_two_measurements_do_not_write_one_file(
     assert main(command) == 0
 
 
+def test_a_sweep_whose_outcomes_nobody_wants_is_measured(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["sweep", *arguments, "--grid", "recent=2", "--limit", "1", "--out", os.devnull]
+    assert main(command) == 0
+    assert "entropy:recent=2" in capsys.readouterr().out
+
+
 def test_a_sweep_measures_each_unit_once_and_goes_on(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
