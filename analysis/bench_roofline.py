@@ -42,12 +42,14 @@ class Experts:
 class ModelCost:
     """What a model costs by row, key and logit; sizes in weights and values, `width` bytes each.
 
-    layer_weights: of one layer, the experts left out. attention_width: num_heads x head_dim.
-    kv_width: K and V values of a position in one layer. head_weights: hidden size x vocabulary.
+    layer_weights: of one layer, the experts left out; qkv_weights: those of them that make q, K and V.
+    attention_width: num_heads x head_dim. kv_width: K and V values of a position in one layer.
+    head_weights: hidden size x vocabulary.
     """
 
     num_layers: int
     layer_weights: float
+    qkv_weights: float
     attention_width: int
     kv_width: int
     head_weights: float
@@ -58,8 +60,9 @@ class ModelCost:
     def of(cls, spec: ModelSpec, width: int = 2) -> "ModelCost":
         d, q = spec.hidden_size, spec.num_heads * spec.head_dim
         kv = 2 * spec.num_kv_heads * spec.head_dim
-        layer = d * (q + kv) + q * d + 3 * d * spec.intermediate_size
-        return cls(spec.num_layers, layer, q, kv, d * spec.vocab_size, width=width)
+        qkv = d * (q + kv)
+        layer = qkv + q * d + 3 * d * spec.intermediate_size
+        return cls(spec.num_layers, layer, qkv, q, kv, d * spec.vocab_size, width=width)
 
     @property
     def weight_bytes(self) -> float:
@@ -71,10 +74,16 @@ class ModelCost:
         return self.width * self.num_layers * self.kv_width * positions
 
     def flops(self, rows: int, targets: int, length: int, batch: int = 1) -> float:
-        """Operations of a step in which each of `batch` sequences recomputes `rows` of `length` positions."""
+        """Operations of a step in which each of `batch` sequences recomputes `rows` of `length` positions.
+
+        Exact for `core.forward.forward_rows`: the last layer makes q, K and V of all rows, and the rest only
+        of the `targets` rows that predict.
+        """
         experts = self.experts.chosen * self.experts.weights if self.experts else 0
-        stack = 2 * rows * (self.layer_weights + experts) + 4 * rows * length * self.attention_width
-        return batch * (self.num_layers * stack + 2 * targets * self.head_weights)
+        rest = 2 * (self.layer_weights - self.qkv_weights + experts) + 4 * length * self.attention_width
+        stack = self.num_layers * 2 * rows * self.qkv_weights
+        stack += ((self.num_layers - 1) * rows + targets) * rest
+        return batch * (stack + 2 * targets * self.head_weights)
 
     def bytes_moved(self, rows: int, length: int, batch: int = 1) -> float:
         """Weights read once, K/V of every sequence read once and written at its rows."""

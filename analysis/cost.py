@@ -13,8 +13,9 @@ class Cost:
     """One run's totals (see Trace.totals for their definitions) and its arithmetic.
 
     full_step_ratio: full steps / steps. seconds_by_part: plan, forward and decode. flops: floating-point
-    operations by the formula of `step_flops`; flops_ratio: the same over those of full passes at every
-    one of its steps. Ratios are None where there is nothing to divide by.
+    operations of the method by the formula of `step_flops`, not what this engine spares of them;
+    flops_ratio: the same over those of full passes at every one of its steps. Ratios are None where there
+    is nothing to divide by.
     """
 
     steps: int
@@ -64,7 +65,9 @@ def step_flops(trace: Trace, rows: np.ndarray, logit_rows: np.ndarray) -> np.nda
     """Operations of steps that recompute `rows` float [S] and read `logit_rows` float [S] predictions.
 
     Per layer and n rows: projections 2n(2 d H D + 2 d G D), the gated MLP 6 n d f, attention over the
-    canvas 4 n L H D; then 2 r d V for the head. A multiply and an add are two operations.
+    canvas 4 n L H D; then 2 r d V for the head. A multiply and an add are two operations. Every layer is
+    counted in full for each row, as the method has it. This engine makes only K and V of rows that predict
+    nothing in the last layer, which `bench_roofline.ModelCost.flops` counts: up to a part in N fewer.
     """
     names = ("hidden_size", "intermediate_size", "num_heads", "num_kv_heads", "head_dim", "vocab_size")
     missing = [name for name in names if not isinstance(trace.model.get(name), int)]

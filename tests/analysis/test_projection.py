@@ -47,7 +47,7 @@ def test_projection_with_the_recorded_settings_is_the_recorded_run(
 def test_a_partial_step_that_happens_to_recompute_everything_is_still_a_partial_one(
     models: dict[str, LanguageModel],
 ) -> None:
-    """What was decided counts, as in the policy: of a shifted model one row of prompt belongs to the window."""
+    """What was decided counts, as in the policy. A shifted model's window has the row before it."""
     generation = GenerationConfig(gen_length=12, block_length=12, unmask="quota")
     seen = 0
     for token in range(20, 40):

@@ -1,5 +1,7 @@
 """Roofline: the arithmetic of a step against counts made another way and against known totals."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -7,26 +9,54 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from analysis.bench_roofline import H200, Experts, ModelCost, generation_seconds
 from analysis.shapes import SHAPES, parse_shape, random_model
+from core import LanguageModel
+from core.cache import KVCache
+from core.forward import forward_rows
 
 LLADA = ModelCost.of(SHAPES["llada-8b"])
-MIXTURE = ModelCost(32, 60e6, 4096, 1024, 640e6, Experts(256, 8, 12.6e6))
+MIXTURE = ModelCost(32, 60e6, 21e6, 4096, 1024, 640e6, Experts(256, 8, 12.6e6))
+SMALL = "small:num_layers=3,hidden_size=64,vocab_size=90"
 
 
-def test_a_full_pass_counts_what_torch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The counter does not know products on packed weights either.
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> LanguageModel:
+    # The counter does not know products on packed weights.
     monkeypatch.setattr("analysis.shapes.arrange_weights", lambda backbone: None)
-    text = "small:num_layers=2,hidden_size=64,vocab_size=90"
-    model, spec = random_model(text, torch.device("cpu"), torch.float32), parse_shape(text)
-    tokens = torch.arange(40).expand(3, -1)
-    # Written-out attention: the counter does not know the CPU's fused kernel.
+    return random_model(SMALL, torch.device("cpu"), torch.float32)
+
+
+def counted(work: Callable[[], object]) -> int:
+    """What torch counts. Attention is written out: the counter does not know the CPU's fused kernel."""
     plain = sdpa_kernel(SDPBackend.MATH)
     with torch.no_grad(), plain, FlopCounterMode(display=False) as counter:
-        model.backbone(tokens)
-    assert counter.get_total_flops() == ModelCost.of(spec).flops(40, 40, 40, batch=3)
+        work()
+    return int(counter.get_total_flops())
+
+
+def test_a_full_pass_counts_what_torch_counts(model: LanguageModel) -> None:
+    tokens = torch.arange(40).expand(3, -1)
+    found = counted(lambda: model.backbone(tokens))
+    assert found == ModelCost.of(parse_shape(SMALL)).flops(40, 40, 40, batch=3)
+
+
+@pytest.mark.parametrize(("num_rows", "num_targets"), [(40, 40), (40, 7), (12, 7), (5, 5)])
+def test_a_step_counts_what_torch_counts(model: LanguageModel, num_rows: int, num_targets: int) -> None:
+    tokens = torch.arange(40).expand(3, -1)
+    backbone, spec = model.backbone, model.spec
+    cache = KVCache(spec, 3, 40, model.device, torch.float32)
+    rows, targets = (tokens[:, :count].contiguous() for count in (num_rows, num_targets))
+    masks = [None] * spec.num_layers
+
+    def step() -> object:
+        return backbone.logits(
+            forward_rows(backbone, tokens, backbone.rotary(tokens), rows, targets, cache, masks)
+        )
+
+    assert counted(step) == ModelCost.of(spec).flops(num_rows, num_targets, 40, batch=3)
 
 
 def test_known_totals() -> None:
-    assert LLADA.flops(1, 0, 0) == pytest.approx(14.0e9, rel=0.01)
+    assert LLADA.flops(1, 1, 0) - 2 * LLADA.head_weights == pytest.approx(14.0e9, rel=0.01)
     assert LLADA.weight_bytes == pytest.approx(16.0e9, rel=0.01)
     assert LLADA.kv_bytes(1) == 512 * 1024
     assert ModelCost.of(SHAPES["dream-7b"]).kv_bytes(1) == 56 * 1024
@@ -48,7 +78,7 @@ def test_rows_reach_experts_until_all_are_reached() -> None:
     assert experts.touched(4) < 32
     assert experts.touched(10_000) == pytest.approx(256)
     assert MIXTURE.bytes_moved(512, 1024) > 2 * MIXTURE.bytes_moved(8, 1024)
-    assert MIXTURE.flops(1, 0, 0) == pytest.approx(2 * 32 * (60e6 + 8 * 12.6e6))
+    assert MIXTURE.flops(1, 1, 0) == pytest.approx(2 * 32 * (60e6 + 8 * 12.6e6) + 2 * 640e6)
 
 
 def test_sequences_fit_until_their_keys_fill_the_memory() -> None:
