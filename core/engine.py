@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ Prompt = str | Sequence[int]
 
 def stream(
     model: LanguageModel,
-    prompts: Sequence[Prompt],
+    prompts: Iterable[Prompt],
     config: GenerationConfig,
     policy: CachePolicy,
     probes: Sequence[Probe] = (),
@@ -35,14 +35,17 @@ def stream(
     (32 on CUDA, 1 on a CPU). A request's tokens do not depend on its neighbours. Closing the iterator
     stops the run after the current step. Raises ValueError before any work for input that can't run.
     """
-    if isinstance(prompts, str) or not len(prompts):
+    listed = [] if isinstance(prompts, str) else list(prompts)
+    if not listed:
         raise ValueError(f"prompts is {prompts!r}; allowed: a list of at least one prompt")
+    if not isinstance(policy, CachePolicy):
+        raise ValueError(f"policy is {policy!r}; allowed: what create_policy makes")
     if slots is not None and slots < 1:
         raise ValueError(f"slots is {slots}; allowed: at least 1")
     if row_bucket is not None and row_bucket < 1:
         raise ValueError(f"row_bucket is {row_bucket}; allowed: at least 1")
     policy.check_decoding(config)
-    requests = [_request(model, index, prompt, config) for index, prompt in enumerate(prompts)]
+    requests = [_request(model, index, prompt, config) for index, prompt in enumerate(listed)]
     prompt_length = max(len(request.prompt_ids) for request in requests)
     num_slots = min(slots or len(requests), len(requests))
     started = RunStarted(
@@ -61,7 +64,7 @@ def stream(
 
 def generate(
     model: LanguageModel,
-    prompts: Sequence[Prompt],
+    prompts: Iterable[Prompt],
     config: GenerationConfig,
     policy: CachePolicy,
     probes: Sequence[Probe] = (),

@@ -1,6 +1,7 @@
 """load_model: a checkpoint folder or hub id in Hugging Face layout becomes a LanguageModel."""
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,11 @@ WANTED_FILES = ["*.safetensors", "*.json", "*.txt", "*.jinja"]
 
 
 def load_model(
-    ref: str = "embedded", *, device: str = "auto", dtype: str = "auto", movable: bool = False
+    ref: str | os.PathLike[str] = "embedded",
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    movable: bool = False,
 ) -> LanguageModel:
     """Load a masked diffusion language model; weights come from safetensors and no remote code runs.
 
@@ -34,7 +39,7 @@ def load_model(
     movable: keep the weights plain, to be moved to another device, instead of as a CPU multiplies fastest.
     Raises ValueError in one sentence for anything that can't be loaded.
     """
-    target = device_named(device)
+    ref, target = os.fspath(ref), device_named(device)
     if dtype != "auto" and dtype not in DTYPES:
         raise ValueError(f"dtype is {dtype!r}; allowed: auto, {', '.join(DTYPES)}")
     folder = _folder(ref)

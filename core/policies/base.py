@@ -107,8 +107,8 @@ class CachePolicy:
     keeps_queries: ClassVar[bool] = False
     needs_blocks: ClassVar[bool] = False
 
-    def __init__(self, config: Any) -> None:
-        self.config = config
+    def __init__(self, config: Any = None) -> None:
+        self.config = self.Config() if config is None else config
 
     def check_decoding(self, generation: GenerationConfig) -> None:
         """Raise ValueError for a decoding that this policy has no meaning under."""

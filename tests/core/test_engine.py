@@ -77,6 +77,19 @@ def test_a_policy_that_needs_blocks_refuses_a_sliding_window(llada: LanguageMode
         stream(llada, PROMPTS, sliding, create_policy("dual"))
 
 
+@pytest.mark.parametrize("policy", ["entropy", None, POLICIES["dual"]])
+def test_what_is_no_policy_is_refused(llada: LanguageModel, policy: object) -> None:
+    with pytest.raises(ValueError, match="policy is"):
+        stream(llada, PROMPTS, SMALL, policy)  # type: ignore[arg-type]
+
+
+def test_prompts_may_come_from_an_iterator(llada: LanguageModel) -> None:
+    listed, drawn = (
+        generate(llada, prompts, SMALL, POLICIES["dual"]()) for prompts in (PROMPTS, iter(PROMPTS))
+    )
+    assert [one.tokens for one in listed] == [one.tokens for one in drawn]
+
+
 @pytest.mark.parametrize("slots", [0, -1])
 def test_no_slots_are_refused(llada: LanguageModel, slots: int) -> None:
     with pytest.raises(ValueError, match="slots"):

@@ -79,6 +79,13 @@ def test_dtypes_are_those_asked_for(checkpoint: Write) -> None:
     assert load_model(str(folder), device="cpu").dtype in (torch.float32, torch.bfloat16)
 
 
+def test_a_folder_may_be_a_path_and_is_told_as_text(checkpoint: Write, tmp_path: Path) -> None:
+    model = load_model(Path(checkpoint("llada")), device="cpu", dtype="float32")
+    assert json.loads(json.dumps(model.facts()))["ref"] == model.ref
+    with pytest.raises(ValueError, match="no such folder"):
+        load_model(tmp_path / "nothing")
+
+
 def test_sharded_safetensors_load_as_one_file(checkpoint: Write, family: str) -> None:
     folder = checkpoint(family)
     whole = load(folder)
