@@ -6,19 +6,21 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from analysis.resampling import resamples, shifted_sums, shifts
+from analysis.resampling import interval, resamples, shifted_sums, shifts
 
 
 @dataclass(frozen=True)
 class RankCorrelation:
     """Spearman's coefficient of two variables over n pairs.
 
-    rho: NaN below three pairs or where either variable is constant. low, high: percentile bootstrap
-    interval at `level`, see `resamples`: over prompts where there are enough of them, else over the steps of
-    these prompts; of some hundred steps that resemble each other much it is somewhat too narrow. p:
-    two-sided, the share of circular shifts within prompts that reach rho; of one prompt all of them are
-    taken, so it can't lie below 1 / n. ties: pairs that share their value of the first variable with another
-    pair. groups: prompts the pairs come from.
+    rho: NaN below three pairs or where either variable is constant, or follows from what is given. low, high:
+    percentile bootstrap interval at `level`, see `resamples`: over prompts where there are enough of them,
+    else over the steps of these prompts, NaN where nothing can be drawn; of some hundred steps that resemble
+    each other much it is somewhat too narrow. p: two-sided, the share of circular shifts within prompts that
+    reach rho; of one prompt all of them are taken, so it can't lie below 1 / n. It allows for steps that
+    resemble their neighbours, not for a trend that both variables share: for that, take the step as given.
+    ties: pairs that share their value of the first variable with another pair. groups: prompts the pairs
+    come from.
     """
 
     rho: float
@@ -33,6 +35,11 @@ class RankCorrelation:
     @property
     def known(self) -> bool:
         return not np.isnan(self.rho)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval in brackets, or that there is none."""
+        return "[no interval]" if np.isnan(self.low) else f"[{self.low:+.2f}, {self.high:+.2f}]"
 
     def to_frame(self) -> pd.DataFrame:
         """One row."""
@@ -68,10 +75,9 @@ def spearman(
     rng = np.random.default_rng(seed)
     # Their product remembers no longer than either series does: blocks that serve both are long enough.
     chance = resamples(of, np.stack(_residuals(columns), axis=1), rng)
-    drawn = np.concatenate([coefficients(columns, weights) for weights in chance])
-    low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    p = _shift_p(columns, of, rng)
-    return RankCorrelation(rho, float(low), float(high), p, n, ties, groups, level)
+    drawn = np.concatenate([np.zeros(0), *(coefficients(columns, weights) for weights in chance)])
+    low, high = interval(drawn, level)
+    return RankCorrelation(rho, low, high, _shift_p(columns, of, rng), n, ties, groups, level)
 
 
 def coefficients(columns: list[np.ndarray], weights: np.ndarray) -> np.ndarray:

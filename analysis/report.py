@@ -4,7 +4,7 @@ import html
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,10 +15,12 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from analysis import plots
-from analysis.correlation import correlate, detect, drift_pairs
+from analysis.correlation import drift_pairs
 from analysis.diagnose import diagnose
 from analysis.drift import drift
+from analysis.observation import SPANS, Observation, summarise_drift
 from analysis.report_tables import bench_table, comparison_table, correlation_table, run_table, tuning_table
+from analysis.resampling import MIN_GROUPS, MIN_ROWS
 from analysis.results import Results
 from analysis.settings import Setting, setting_texts
 from analysis.staleness import staleness
@@ -26,7 +28,6 @@ from analysis.surface import surface
 from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.tuning import Tuning
-from analysis.volatility import volatility
 from analysis.wording import counted, few_prompts, percent, workforce
 
 T = TypeVar("T")
@@ -66,6 +67,8 @@ def render(results: Results, title: str) -> str:
         figure_html=figure_html,
         table_html=table_html,
         workforce=workforce,
+        min_groups=MIN_GROUPS,
+        min_rows=MIN_ROWS,
     )
 
 
@@ -139,17 +142,16 @@ def _ids(tokens: Sequence[int]) -> str:
 def _observed(results: Results) -> Iterable[Section]:
     for traces in results.observed.values():
         rule = traces[0].generation["unmask"]
-        pairs = drift_pairs(traces)
-        result, curve = correlate(pairs), volatility(traces)
-        detections = [detect(pairs, name) for name in ("max_entropy", "max_doubt", "num_committed")]
+        pairs, seen = drift_pairs(traces), summarise_drift(traces)
+        ranked = replace(seen.spans["all"].correlation, without_tail=seen.spans["answer"].correlation)
         yield Section(
             title=f"Drift without a cache, {rule} rule",
-            notes=(_described(traces), _settled(curve.settled_age, curve.recent)),
-            table=correlation_table(result),
+            notes=(_described(traces), *_drift_notes(seen)),
+            table=correlation_table(seen),
             figures=(
-                plots.scatter_figure(pairs, result),
-                plots.detection_figure(detections),
-                plots.volatility_figure(curve),
+                plots.scatter_figure(pairs, ranked),
+                plots.detection_figure(list(seen.spans["answer"].detections.values())),
+                plots.volatility_figure(seen.volatility),
                 plots.layers_figure(drift(traces[0])),
             ),
         )
@@ -196,10 +198,17 @@ def _described(traces: list[Trace]) -> str:
     )
 
 
-def _settled(age: int | None, recent: int | None) -> str:
-    if age is None:
-        return "volatility: no plateau within the ages observed"
-    return f"volatility: within noise of its plateau from {age} steps after unmasking, k = {recent}"
+def _drift_notes(seen: Observation) -> Iterable[str]:
+    """What the tables and figures of drift are of."""
+    yield (
+        f"{percent(seen.share_behind)} of {counted(seen.spans['all'].pairs, 'step pair')} only fill in what "
+        "follows the end of the text; rows and the ROC within the answer leave them out"
+    )
+    beside = {name: span.correlation.plain["max_entropy"] for name, span in seen.mismatched.items()}
+    if beside:
+        told = ", ".join(f"{SPANS[name]} {one.rho:+.2f} {one.interval_text}" for name, one in beside.items())
+        yield f"mismatched prompts, each one's max entropy beside the drift of the next: {told}"
+    yield f"volatility: {'; '.join(seen.volatility.described)}"
 
 
 def _chosen(tuning: Tuning) -> Iterable[str]:

@@ -1,13 +1,15 @@
 """The report's tables: columns named for readers, with their units, and every cell as it is shown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pandas as pd
 
 from analysis.bench_point import BenchPoint
 from analysis.comparison import Comparison, Summary
-from analysis.correlation import Correlation
 from analysis.cost import cost
+from analysis.observation import SPANS, Observation, Span
+from analysis.plots.detection import area_text
 from analysis.ranks import RankCorrelation
 from analysis.settings import Setting
 from analysis.trace import Trace
@@ -121,32 +123,34 @@ def _point_row(point: BenchPoint) -> dict[str, str]:
     }
 
 
-def correlation_table(result: Correlation) -> pd.DataFrame:
-    """One row a signal."""
+def correlation_table(seen: Observation) -> pd.DataFrame:
+    """One row a span and signal."""
+    return pd.DataFrame([row for name, span in seen.spans.items() for row in _span_rows(SPANS[name], span)])
 
+
+def _span_rows(steps: str, span: Span) -> Iterator[dict[str, str]]:
     def interval(found: RankCorrelation) -> str:
-        return f"{found.low:+.2f} to {found.high:+.2f}" if found.known else NOT_MEASURED
+        return NOT_MEASURED if np.isnan(found.low) else f"{found.low:+.2f} to {found.high:+.2f}"
 
     def rho(value: float) -> str:
         return f"{value:+.3f}" if value == value else NOT_MEASURED
 
-    rows = []
+    result = span.correlation
     for name, plain in result.plain.items():
-        partial, given = result.partial[name], result.given_step[name]
-        rows.append(
-            {
-                "signal": name.replace("_", " "),
-                "Spearman's rho": rho(plain.rho),
-                "95 % interval": interval(plain),
-                "p": figure(plain.p),
-                "mean rho of a prompt": rho(result.per_prompt[name]),
-                "rho given the count": rho(partial.rho) if result.count_varies else "count is constant",
-                "its interval": interval(partial) if result.count_varies else "count is constant",
-                "its p": figure(partial.p) if result.count_varies else "count is constant",
-                "rho given the step": rho(given.rho),
-                "the step's interval": interval(given),
-                "step pairs": str(plain.n),
-                "prompts": str(plain.groups),
-            }
-        )
-    return pd.DataFrame(rows)
+        partial, given, found = result.partial[name], result.given_step[name], span.detections[name]
+        yield {
+            "signal": name.replace("_", " "),
+            "steps": steps,
+            "Spearman's rho": rho(plain.rho),
+            "95 % interval": interval(plain),
+            "p": figure(plain.p),
+            "rho given the step": rho(given.rho),
+            "the step's interval": interval(given),
+            "mean rho of a prompt": rho(result.per_prompt[name]),
+            "rho given the count": rho(partial.rho) if result.count_varies else "count is constant",
+            "its interval": interval(partial) if result.count_varies else "count is constant",
+            "its p": figure(partial.p) if result.count_varies else "count is constant",
+            "ROC area": NOT_MEASURED if np.isnan(found.area) else area_text(found),
+            "step pairs": str(plain.n),
+            "prompts": str(plain.groups),
+        }

@@ -1,7 +1,8 @@
 """Resampling runs: whole prompts, or blocks of successive steps within each; circular shifts within each.
 
 The steps of a run are a time series. Drawn or permuted one by one they would count as independent, which
-makes intervals too narrow and p-values too small.
+makes intervals too narrow and p-values too small. Drawn together they still make an interval somewhat
+too narrow where there are few prompts, or one run whose steps change slowly.
 """
 
 import math
@@ -11,7 +12,8 @@ import numpy as np
 
 NUM_RESAMPLES = 1000
 MAX_CELLS = 4_000_000
-MIN_GROUPS = 10
+MIN_GROUPS = 20
+MIN_ROWS = 8
 
 
 def drawn_of(groups: int) -> str:
@@ -29,10 +31,16 @@ def resamples(group: np.ndarray, series: np.ndarray, rng: np.random.Generator) -
     circular blocks of successive rows are drawn within each prompt (Politis and Romano 1992), so that an
     interval speaks of these prompts only. series: float [n] or [n, K], what makes up a block's length, see
     `block_length`.
+
+    Nothing is drawn from fewer than MIN_ROWS rows, nor where every resample would be the sample itself, as
+    where few prompts have one row each: an interval of no width would look like a sure one.
     """
     groups = int(group.max(initial=-1)) + 1
     rows = [np.flatnonzero(group == index) for index in range(groups)] if groups < MIN_GROUPS else []
     blocks = [block_length(series[members]) for members in rows]
+    fixed = rows and all(len(members) <= block for members, block in zip(rows, blocks, strict=True))
+    if len(group) < MIN_ROWS or fixed:
+        return
     for size in _sizes(len(group)):
         if groups >= MIN_GROUPS:
             yield rng.multinomial(groups, np.full(groups, 1 / groups), size=size).astype(float)[:, group]
@@ -41,6 +49,13 @@ def resamples(group: np.ndarray, series: np.ndarray, rng: np.random.Generator) -
         for members, block in zip(rows, blocks, strict=True):
             weights[:, members] = _blocks(len(members), block, size, rng)
         yield weights
+
+
+def interval(drawn: np.ndarray, level: float) -> tuple[float, float]:
+    """The central share `level` of what was drawn, float [M]; NaN where nothing was."""
+    known = drawn[~np.isnan(drawn)]
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
+    return float(low), float(high)
 
 
 def block_length(series: np.ndarray) -> int:
@@ -75,7 +90,8 @@ def shifted_sums(x: np.ndarray, y: np.ndarray, group: np.ndarray) -> list[np.nda
     """For each prompt the sum of x_t y_(t + s) over its rows at every circular shift s, float [rows].
 
     x, y: float [n]; group: int [n], as in `resamples`. Shifted, a series keeps its own autocorrelation and
-    loses its place beside the other.
+    loses its place beside the other. It loses its trend, too: two series that fall alike, and have nothing
+    else in common, are told from their shifts.
     """
     sums = []
     for index in range(int(group.max(initial=-1)) + 1):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.resampling import interval
+
 
 @dataclass(frozen=True, eq=False)
 class Detection:
@@ -13,7 +15,8 @@ class Detection:
 
     threshold, true_rate, false_rate: float [K], falling thresholds, shares of the steps to find and of the
     others that exceed them. area: under the ROC curve, 0.5 is chance; NaN without both kinds of step.
-    low, high: percentile bootstrap interval of the area at `level`, see `resamples`. drawn: float [M], the
+    low, high: percentile bootstrap interval of the area at `level`, see `resamples`, NaN where nothing can be
+    drawn; it is this signal's own, and the best of several areas is somewhat too good. drawn: float [M], the
     area in each resample, which is the same one for every signal of the same pairs.
     """
 
@@ -36,7 +39,7 @@ class Detection:
 
     def beats(self, other: "Detection") -> bool:
         """Whether the interval of this area less the other's, of the same pairs, lies above 0."""
-        return _interval(self.drawn - other.drawn, self.level)[0] > 0
+        return interval(self.drawn - other.drawn, self.level)[0] > 0
 
     def to_frame(self) -> pd.DataFrame:
         """One row a threshold."""
@@ -59,8 +62,8 @@ def roc(
     area, drawn = np.nan, np.zeros(0)
     if hits.any() and others.any():
         area = float(_areas(dense, wanted, np.ones((1, len(values))))[0])
-        drawn = np.concatenate([_areas(dense, wanted, weights) for weights in chance])
-    low, high = _interval(drawn, level)
+        drawn = np.concatenate([drawn, *(_areas(dense, wanted, weights) for weights in chance)])
+    low, high = interval(drawn, level)
     return Detection(
         signal=signal,
         threshold=np.concatenate(([np.inf], held[::-1], [-np.inf])),
@@ -96,10 +99,3 @@ def _areas(dense: np.ndarray, wanted: np.ndarray, weights: np.ndarray) -> np.nda
     found = (hits * (others.cumsum(axis=1) - others / 2)).sum(axis=1)
     total = hits.sum(axis=1) * others.sum(axis=1)
     return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
-
-
-def _interval(drawn: np.ndarray, level: float) -> tuple[float, float]:
-    """The central share `level` of what was drawn; NaN where nothing was."""
-    known = drawn[~np.isnan(drawn)]
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
-    return float(low), float(high)

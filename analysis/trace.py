@@ -106,12 +106,16 @@ class Trace:
         return decoded
 
     @property
+    def answer_length(self) -> int:
+        """Positions before the first end-of-text; gen_length where there is none."""
+        # Not core's end_of_text: a trace is read without torch.
+        ends = np.isin(self.tokens, list(self.model["eos_token_ids"]))
+        return int(np.argmax(ends)) if ends.any() else self.gen_length
+
+    @property
     def num_useful_tokens(self) -> int:
         """Decoded tokens up to and including the first end-of-text."""
-        decoded = self.decoded_at >= 0
-        ends = np.isin(self.tokens, list(self.model["eos_token_ids"]))
-        stop = int(np.argmax(ends)) + 1 if ends.any() else self.gen_length
-        return int(decoded[:stop].sum())
+        return int((self.decoded_at >= 0)[: self.answer_length + 1].sum())
 
     @property
     def totals(self) -> dict[str, float | int | None]:

@@ -1,4 +1,7 @@
-"""Volatility: how much a token's value vectors still move, by the number of steps since it was unmasked."""
+"""Volatility: how much a token's value vectors still move, by the number of steps since it was unmasked.
+
+Only tokens committed early grow old within a run, so that the curve mixes age with the time of the commit.
+"""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +11,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.drift import token_drift
-from analysis.resampling import resamples
+from analysis.resampling import MIN_ROWS, resamples
 from analysis.trace import Trace
 from analysis.wording import counted
 
-MIN_TOKENS = 5
+# Of as many an age has an interval.
+MIN_TOKENS = MIN_ROWS
+TOKENS = {"answer": "answer token", "filler": "filler token", "all": "token"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +30,8 @@ class Volatility:
     committed one after another. count: int [A], tokens observed.
     plateau: mean over the older half of the ages, plateau_high: how high one such age's mean may lie by
     chance; NaN below four ages. settled_age: the smallest age from which on no interval lies above
-    plateau_high, None where there is no such age. recent: tokens committed within settled_age steps at
-    this run's pace, the k that covers them.
+    plateau_high, None where there is no such age; it is no proof that nothing moves. recent: tokens committed
+    within settled_age steps at this run's pace, the k that covers them. tokens: a name in TOKENS.
     """
 
     ages: np.ndarray
@@ -40,13 +45,15 @@ class Volatility:
     recent: int | None
     num_prompts: int
     level: float
+    tokens: str
 
     @property
     def described(self) -> tuple[str, str]:
-        """From which age on tokens count as settled, of how many tokens, and by what measure."""
+        """From which age on the mean is in the noise of older ages, of how many tokens, by what measure."""
         if not len(self.ages):
             return "no token was watched long enough", f"an age counts from {MIN_TOKENS} tokens on"
-        of = f"the mean over {counted(int(self.count[0]), 'token')}, {self.count[-1]} at the oldest age"
+        first, last = int(self.count[0]), int(self.count[-1])
+        of = f"the mean over {counted(first, TOKENS[self.tokens])}, {last} at the oldest age"
         if math.isnan(self.plateau_high):
             return f"{of}: too few to tell where it settles", "a plateau takes the older half of four ages"
         plateau = (
@@ -54,9 +61,9 @@ class Volatility:
             f"{self.plateau:.1e}"
         )
         if self.settled_age is None:
-            return f"{of} does not settle within this run", f"{plateau}; younger ages lie above its noise"
+            return f"{of}, does not settle within this run", f"{plateau}; younger ages lie above its noise"
         return (
-            f"{of} settles {counted(self.settled_age, 'step')} after unmasking",
+            f"{of}, is within the noise of older ages from age {self.settled_age}",
             f"{plateau}; from there on no {self.level:.0%} interval lies above {self.plateau_high:.1e}, "
             "the most that one age of it reaches by chance",
         )
@@ -86,15 +93,22 @@ def by_age(trace: Trace) -> np.ndarray:
 
 
 def volatility(
-    traces: Sequence[Trace], max_age: int | None = None, level: float = 0.95, seed: int = 0
+    traces: Sequence[Trace],
+    max_age: int | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    tokens: str = "answer",
 ) -> Volatility:
-    """Pool tokens of traces by age. Raises ValueError where drift was not measured.
+    """Pool tokens of traces by age. Raises ValueError where drift was not measured, or for bad `tokens`.
 
-    Ages observed on fewer than MIN_TOKENS tokens are left out: they come from the run's first tokens only.
+    tokens: a name in TOKENS; the answer's are those before the first end-of-text, and what follows it hardly
+    moves. Ages observed on fewer than MIN_TOKENS tokens are left out: they come from the first tokens only.
     """
     if not traces:
         raise ValueError("traces is empty; allowed: at least one trace")
-    grids = [by_age(trace)[np.argsort(trace.decoded_at, kind="stable")] for trace in traces]
+    if tokens not in TOKENS:
+        raise ValueError(f"tokens is {tokens!r}; allowed: {', '.join(TOKENS)}")
+    grids = [_in_order(trace, tokens) for trace in traces]
     width = min(max(grid.shape[1] for grid in grids), max_age + 1 if max_age is not None else 2**30)
     values = np.concatenate([_pad(grid, width) for grid in grids])
     prompt = np.repeat(np.arange(len(grids)), [len(grid) for grid in grids])
@@ -136,7 +150,16 @@ def volatility(
         recent=None if settled is None else math.ceil(settled * pace),
         num_prompts=len(traces),
         level=level,
+        tokens=tokens,
     )
+
+
+def _in_order(trace: Trace, tokens: str) -> np.ndarray:
+    """`by_age` of some of a trace's tokens, in the order of their commits."""
+    order = np.argsort(trace.decoded_at, kind="stable")
+    inside = order < trace.answer_length
+    chosen = {"answer": inside, "filler": ~inside, "all": inside | True}[tokens]
+    return by_age(trace)[order[chosen]]
 
 
 def _settled(low: np.ndarray, plateau_high: float) -> int | None:

@@ -87,11 +87,19 @@ def signals_panel(record: RunRecord) -> str:
     if trace is None or not is_watched(record):
         return not_watched(record, SIGNALS, 380)
     pairs = drift_pairs([trace])
-    found = [one for one in (detect(pairs, signal) for signal in _distinct(pairs)) if one.varies]
+    found = _found(pairs.of_answer())
     threshold = policy_setting(record, "entropy_threshold")
     figure = detection_figure(found, None if threshold is None else float(threshold))
-    headline = [f"n = {counted(len(pairs.drift), 'step')} of this run; {_best_text(found)}"]
+    steps = counted(len(pairs.drift) - pairs.num_behind, "step")
+    headline = [f"within the answer, n = {steps} of this run: {_best_text(found)}"]
+    if pairs.num_behind:
+        every = f"all {counted(len(pairs.drift), 'step')}, with those after the end of the text"
+        headline.append(f"{every}: {_best_text(_found(pairs))}")
     return observed_value(record, SIGNALS, 380, figure, headline)
+
+
+def _found(pairs: DriftPairs) -> list[Detection]:
+    return [one for one in (detect(pairs, signal) for signal in _distinct(pairs)) if one.varies]
 
 
 def _distinct(pairs: DriftPairs) -> list[str]:
@@ -104,16 +112,18 @@ def _distinct(pairs: DriftPairs) -> list[str]:
 
 
 def _best_text(found: Sequence[Detection]) -> str:
-    """Which signal has the largest area, and which others it can't be told from."""
+    """Which signal finds the most, if the difference to every other is beyond noise."""
     known = [detection for detection in found if detection.area == detection.area]
     if not known:
         return "too few to tell"
     best = max(known, key=lambda detection: detection.area)
     if not best.low > CHANCE:
         return "none is told from chance"
-    text = f"{SIGNAL_NAMES[best.signal]} has the largest area, {area_text(best)}"
     near = [SIGNAL_NAMES[one.signal] for one in known if one is not best and not best.beats(one)]
-    return f"{text}; {', '.join(near) or 'no other'} within noise of it"
+    text = f"{SIGNAL_NAMES[best.signal]}, area {area_text(best)}"
+    if not near:
+        return f"the most is found by {text}; no other within noise of it"
+    return f"no clear best: {text}, and within noise of it {', '.join(near)}"
 
 
 def staleness_panel(record: RunRecord) -> str:

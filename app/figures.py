@@ -9,7 +9,7 @@ from plotly.utils import PlotlyJSONEncoder
 
 from analysis.correlation import correlate, drift_pairs
 from analysis.plots import scatter_figure, timeline_figure, volatility_figure
-from analysis.plots.scatter import coefficient_text
+from analysis.plots.scatter import ranked_lines
 from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.volatility import volatility
@@ -147,18 +147,13 @@ def observed_value(
 
 
 def scatter_panel(record: RunRecord) -> str:
-    """Entropy against drift from the observation, Spearman plain and given the number committed."""
+    """Entropy against drift from the observation, its coefficients within the answer and over all steps."""
     trace = record.observation
     if trace is None or not is_watched(record):
         return not_watched(record, SCATTER, 340)
     pairs = drift_pairs([trace])
     ranked = correlate(pairs, ["max_entropy"])
-    headline = [coefficient_text("Spearman", ranked.plain["max_entropy"])]
-    if ranked.count_varies:
-        headline.append(coefficient_text("given the number committed", ranked.partial["max_entropy"]))
-    else:
-        each = counted(int(trace.num_committed.max(initial=0)), "token")
-        headline.append(f"every step commits {each}, so the number committed plays no part")
+    headline = ranked_lines(pairs, ranked)
     figure = scatter_figure(pairs, ranked, threshold=_threshold(record))
     links = [{"kind": "watched", "custom": 0, "offset": 1, "positions": commits(trace)}]
     return observed_value(record, SCATTER, 340, figure, headline, links)

@@ -19,8 +19,16 @@ ENTROPY = (
 )
 DRIFT = (
     "drift",
-    "1 − cosine between a position's value vectors (V) of two consecutive forward passes, averaged over the "
-    "layers; 0 is no move at all.",
+    "1 − cosine between a position's value vectors (V, flattened over heads) of two consecutive forward "
+    "passes, averaged over the layers; 0 is no move at all. Layer 0 sees no context and adds a 0 to the mean "
+    "of every position whose token stays.",
+)
+ANSWER = (
+    "within the answer",
+    "Of steps that commit at least one position before the first end-of-text. Decoding goes on after it, "
+    "with little entropy and little drift: over all steps, as a fixed length has them, a coefficient is "
+    "largely a contrast between answer and filler. Within the answer it says whether entropy tells when a "
+    "cache goes stale while the answer is written.",
 )
 STEP = ("step", "Counted from 1 here and in every figure; the files of a run count theirs from 0.")
 FULL = (
@@ -49,10 +57,12 @@ SCATTER = Reading(
         STEP,
         ENTROPY,
         DRIFT,
+        ANSWER,
         (
             "cached positions",
-            "The prompt, tokens decoded earlier and masks of later blocks: what a cache would reuse. Masks "
-            "of the active block, which every policy recomputes, are left out.",
+            "The prompt, tokens decoded earlier and masks of later blocks, which outweigh the others while "
+            "there are any. Tokens just committed are left out, and so are masks of the active block, which "
+            "EntropyCache recomputes.",
         ),
         (
             "Spearman",
@@ -62,12 +72,18 @@ SCATTER = Reading(
         (
             "in brackets",
             "95 % interval for the steps of this run, by bootstrap; other prompts may differ by more. As "
-            "successive steps resemble each other, blocks of them are drawn, not single steps.",
+            "successive steps resemble each other, blocks of them are drawn, not single steps; where they "
+            "change slowly the interval is still somewhat too narrow. Fewer than eight steps have none.",
         ),
         (
             "p",
             "Share of all shifts of the one series along the other, its end moved to its front, that reach "
-            "the coefficient: where it is small, slow change of each does not explain it alone.",
+            "the coefficient. It does not rule out a trend that both share; see given the step.",
+        ),
+        (
+            "given the step",
+            "The same with the step partialled out: entropy and drift both fall as the canvas fills up, "
+            "which relates them without either telling of the other.",
         ),
         (
             "given the number committed",
@@ -89,9 +105,15 @@ VOLATILITY = Reading(
             "committed one after another; other prompts may differ by more.",
         ),
         (
+            "answer tokens",
+            "Those before the first end-of-text. Only tokens committed early grow old within a run, so that "
+            "the curve mixes age with the time of the commit.",
+        ),
+        (
             "plateau",
             "The mean of the older half of all ages. Its noise is that of one age's mean in the same "
-            "resamples; the curve has settled at the age from which on no interval lies above that noise.",
+            "resamples; from the age that is told on no interval lies above that noise, which is no proof "
+            "that nothing moves.",
         ),
         (
             "k",
@@ -137,27 +159,30 @@ TOKENS = Reading(
         STEP,
         DRIFT,
         ("dot", "The step that committed the token."),
-        ("no colour", "Not observed. No move at all has the darkest colour, that of the least."),
+        ("no colour", "Not observed. No move at all, of which a logarithm knows nothing, has its own."),
     ),
 )
 SIGNALS = Reading(
     "Which signal finds the drift?",
-    "Each curve is a signal used as an alarm for the tenth of the steps that drift most: further up it "
-    "finds more of them, further left it raises fewer false alarms.",
+    "Each curve is a signal used as an alarm, high values first, for the tenth of the answer's steps that "
+    "drift most: further up it finds more of them, further left it raises fewer false alarms.",
     (
         DRIFT,
+        ANSWER,
         ("found", "Share of the steps that drift most at which the signal lies above its threshold."),
         ("false alarms", "Share of all other steps at which it does so, too."),
         ("area", "Of what lies under the curve: 1 finds every one without a false alarm, 0.5 is chance."),
         (
             "in brackets",
-            "95 % interval of the area for the steps of this run, by bootstrap of blocks of them.",
+            "95 % interval of the area for the steps of this run, by bootstrap of blocks of them. It is the "
+            "signal's own: the best of several is somewhat too good.",
         ),
         (
             "within noise",
             "The 95 % interval of the difference of two areas in the same draws holds 0 or lies below it.",
         ),
         ("largest doubt", "1 − confidence of the least certain token committed."),
+        ("earliness", "The rival that takes no look at the model: 0 at the first step, falling by 1 a step."),
         TAU,
     ),
 )

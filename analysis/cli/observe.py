@@ -2,24 +2,46 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from analysis.cli import parsing
-from analysis.cli.drift_text import entropy_table, rivals_table, volatility_table
+from analysis.cli.drift_text import entropy_table, kinds_table, rivals_table, volatility_table
 from analysis.cli.progress import Counter, progress
-from analysis.cli.text import heading
+from analysis.cli.text import heading, percent
 from analysis.environment import environment
-from analysis.observation import Observation, summarise_drift
+from analysis.observation import Observation, Span, summarise_drift
 from analysis.observe import no_cache_trace
 from analysis.prompts import Prompt
 from analysis.resampling import MIN_GROUPS
 from analysis.trace import Trace
-from core import GenerationConfig, LanguageModel, load_model
+from core import GenerationConfig, load_model
 
 RULES = {"one-token": "one token a step", "run-rule": "the run's own commit rule"}
+ENTROPY = (
+    "Spearman of a step's largest entropy with the drift of cached positions to the next step, pairs of all "
+    "prompts pooled. Within the answer: of steps that commit a position before the first end-of-text. All "
+    "steps: with those that only fill in what follows it ({filler}). 95 % bootstrap interval over prompts "
+    "(over blocks of their steps, below {few} prompts). p: share of circular shifts of the steps within "
+    "prompts that reach rho; it does not rule out a trend that both share. Given step does, and mismatched "
+    "prompts, each prompt's entropies beside the next prompt's drift, show what the course of all runs gives:"
+)
+RIVALS = (
+    "Rivals, coefficient and ROC area, a high value being the alarm; each interval is its signal's own, so "
+    "the best of several is somewhat too good:"
+)
+KINDS = (
+    "Largest entropy by kind of position; `cached`, as above, is all three, and dominated by `later`, the "
+    "masks of later blocks, while there are any:"
+)
+VOLATILITY = (
+    "Volatility, mean drift of a token by steps since its unmasking (age 0: from mask to token), of the "
+    "answer's tokens and of those that fill in after it. Old ages come only from tokens committed early:"
+)
 Traces = dict[tuple[str, str], list[Trace]]
 
 
@@ -46,7 +68,8 @@ def command(arguments: argparse.Namespace) -> int:
     with parsing.checking():
         base = parsing.generation_config(arguments)
         parsing.warn_unread(arguments, base)
-        prompts = parsing.prompts_of(arguments)
+        asked = parsing.prompts_of(arguments)
+        prompts = distinct(asked)
         rules = arguments.rules
         parsing.require_different("--rules", rules)
         parsing.check_apart(arguments.prompts, arguments.json, arguments.traces)
@@ -79,10 +102,24 @@ def command(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         interrupted = True
     if arguments.json is not None:
-        content = to_json(machine, base, seen, interrupted)
+        content = {**to_json(machine, base, seen, interrupted), "prompts_asked": len(asked)}
         parsing.write_whole(arguments.json, json.dumps(content))
-    print("\n".join(_report(model, base, seen, interrupted, arguments.markdown)))
+    lines = [*heading(model, base), *_left_out(asked, prompts)]
+    lines += ["interrupted: fewer prompts or families than asked for"] if interrupted else []
+    print("\n".join([*lines, *_report(seen, arguments.markdown)]))
     return 1 if interrupted else 0
+
+
+def distinct(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """The first prompt of each content: other wordings of it are no further sample for an interval."""
+    first: dict[object, Prompt] = {}
+    for prompt in prompts:
+        problem = prompt.problem
+        content: object = prompt.content
+        if problem is not None and problem.signature:
+            content = (problem.family, problem.signature)
+        first.setdefault(content, prompt)
+    return list(first.values())
 
 
 def group_of(prompt: Prompt) -> str:
@@ -90,16 +127,14 @@ def group_of(prompt: Prompt) -> str:
     return (prompt.problem.family if prompt.problem else "") or "prompts"
 
 
-def _report(
-    model: LanguageModel,
-    base: GenerationConfig,
-    seen: dict[tuple[str, str], Observation],
-    interrupted: bool,
-    markdown: bool,
-) -> list[str]:
-    lines = heading(model, base)
-    if interrupted:
-        lines.append("interrupted: fewer prompts or families than asked for")
+def _left_out(asked: Sequence[Prompt], prompts: Sequence[Prompt]) -> list[str]:
+    if len(prompts) == len(asked):
+        return []
+    return [f"{len(asked)} prompts asked for, {len(prompts)} of different content; the others are left out"]
+
+
+def _report(seen: dict[tuple[str, str], Observation], markdown: bool) -> list[str]:
+    lines: list[str] = []
     for rule, name in RULES.items():
         found = [observation for (of, _), observation in seen.items() if of == rule]
         if found:
@@ -110,20 +145,26 @@ def _report(
 
 def _tables(found: Sequence[Observation], markdown: bool) -> list[str]:
     return [
-        "Spearman of a step's largest entropy with the drift of cached positions to the next step, all pairs "
-        "pooled; 95 % bootstrap interval over prompts (over blocks of their steps, below "
-        f"{MIN_GROUPS} prompts), p by circular shifts of the steps within prompts:",
+        ENTROPY.format(filler=_filler(found), few=MIN_GROUPS),
         "",
         entropy_table(found, markdown),
         "",
-        "Rivals, coefficient and ROC area with their intervals:",
+        RIVALS,
         "",
         rivals_table(found, markdown),
         "",
-        "Volatility, mean drift of a token by steps since its unmasking (age 0: from mask to token):",
+        KINDS,
+        "",
+        kinds_table(found, markdown),
+        "",
+        VOLATILITY,
         "",
         volatility_table(found, markdown),
     ]
+
+
+def _filler(found: Sequence[Observation]) -> str:
+    return ", ".join(f"{seen.group} {percent(seen.share_behind)}" for seen in found)
 
 
 def to_json(
@@ -144,13 +185,33 @@ def to_json(
                 "rule": rule,
                 "group": group,
                 "prompts": one.prompts,
-                "pairs": one.pairs,
+                "pairs": one.spans["all"].pairs,
+                "pairs_in_answer": one.spans["answer"].pairs,
                 "tokens_per_step": one.pace,
-                "signals": json.loads(one.to_frame().to_json(orient="records")),
-                "volatility": json.loads(one.volatility.to_frame().to_json(orient="records")),
+                "signals": _records(one.spans["all"].to_frame()),
+                "signals_in_answer": _records(one.spans["answer"].to_frame()),
+                "kinds": _spans(one.kinds),
+                "mismatched": _spans({"cached": one.mismatched}),
+                "volatility": _records(one.volatility.to_frame()),
+                "volatility_filler": _records(one.filler.to_frame()),
                 "settled_age": one.volatility.settled_age,
                 "recent": one.volatility.recent,
             }
             for (rule, group), one in seen.items()
         ],
     }
+
+
+def _spans(by_kind: Mapping[str, Mapping[str, Span]]) -> list[dict[str, Any]]:
+    """A record a kind of position, span and signal."""
+    return [
+        {"positions": kind, "span": name, "pairs": span.pairs, **row}
+        for kind, spans in by_kind.items()
+        for name, span in spans.items()
+        for row in _records(span.to_frame().assign(drift=span.drift))
+    ]
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = json.loads(frame.to_json(orient="records"))
+    return records

@@ -14,12 +14,14 @@ SIGNAL_NAMES = {
     "max_doubt": "largest doubt",
     "num_committed": "tokens committed",
     "since_full": "steps since the last full one",
-    "step": "step",
+    "earliness": "earliness",
 }
 
 
 def area_text(detection: Detection) -> str:
-    """An area under the ROC curve with its interval."""
+    """An area under the ROC curve with its interval, where there is one."""
+    if np.isnan(detection.low):
+        return f"{detection.area:.2f}"
     return f"{detection.area:.2f} [{detection.low:.2f}, {detection.high:.2f}]"
 
 

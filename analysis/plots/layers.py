@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.drift import POSITION_CLASSES, Drift
-from analysis.plots.theme import SERIES, apply_theme, empty_figure
+from analysis.plots.theme import SERIES, apply_theme, empty_figure, zeros_text
 
 TITLE = "Drift by layer"
 
@@ -25,7 +25,8 @@ def layers_figure(drift: Drift, dark: bool = False) -> go.Figure:
             )
     if not figure.data:
         return empty_figure(TITLE, "no drift observed", dark)
-    apply_theme(figure, TITLE, "layer", "mean drift", dark)
+    every = np.concatenate([drift.by_layer(name) for name in POSITION_CLASSES])
+    apply_theme(figure, TITLE, "layer", f"mean drift{zeros_text(every)}", dark)
     figure.update_yaxes(type="log", exponentformat="power")
     figure.update_xaxes(dtick=1 if drift.values.shape[1] <= 12 else None)
     return figure

@@ -13,6 +13,7 @@ from analysis.plots.theme import (
     look,
     over_steps,
     step_numbers,
+    zeros_text,
 )
 from analysis.staleness import Staleness
 
@@ -49,7 +50,8 @@ def staleness_figure(staleness: Staleness, dark: bool = False) -> go.Figure:
         row=2,
         col=1,
     )
-    apply_theme(figure, TITLE, "", "cosine distance", dark, height=400)
+    zeros = zeros_text(np.concatenate([values for _, values, _ in curves]))
+    apply_theme(figure, TITLE, "", f"cosine distance{zeros}", dark, height=400)
     figure.update_yaxes(type="log", exponentformat="power", row=1, col=1)
     figure.update_yaxes(title_text="changed", tickformat=".0%", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title_text="step", row=2, col=1)

@@ -43,6 +43,12 @@ def over_steps(figure: go.Figure, num_steps: int) -> None:
     figure.update_xaxes(range=[0.4, num_steps + 0.6])
 
 
+def zeros_text(values: np.ndarray) -> str:
+    """For the title of a logarithmic axis: how many values it has no place for. NaN was not observed."""
+    zeros, known = int((values == 0).sum()), int((~np.isnan(values)).sum())
+    return f" ({zeros} of {known} at exactly 0 not drawn)" if zeros else ""
+
+
 def translucent(colour: str, opacity: float) -> str:
     """A hex colour as rgba text."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))

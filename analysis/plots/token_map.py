@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.drift import token_drift
-from analysis.plots.theme import apply_theme, empty_figure, look, over_steps, step_numbers
+from analysis.plots.theme import PURPLE, apply_theme, empty_figure, look, over_steps, step_numbers
 from analysis.trace import Trace
 
 TITLE = "Drift of each token at each step"
@@ -15,8 +15,8 @@ TITLE = "Drift of each token at each step"
 def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
     """Heat map of log10 layer-mean drift, position by step; a dot marks the step of the commit.
 
-    Empty where a position was not observed; no move at all has the colour of the least. Raises ValueError
-    where drift was not watched.
+    Empty where a position was not observed; no move at all has a colour of its own. Raises ValueError where
+    drift was not watched.
     """
     values, _ = token_drift(trace)
     if not (values > 0).any():
@@ -24,7 +24,6 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
     colours = look(dark)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(values > 0, np.log10(values), np.nan)
-    logs[values == 0] = np.nanmin(logs)
     figure = go.Figure(
         go.Heatmap(
             z=logs.T,
@@ -35,6 +34,16 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
             hovertemplate="step %{x}, position %{y}: drift %{customdata:.2e}<extra></extra>",
         )
     )
+    if (values == 0).any():
+        figure.add_heatmap(
+            z=np.where(values == 0, 0.0, np.nan).T,
+            x=step_numbers(len(logs)),
+            colorscale=[[0, PURPLE], [1, PURPLE]],
+            showscale=False,
+            showlegend=True,
+            name="no move at all",
+            hovertemplate="step %{x}, position %{y}: no move at all<extra></extra>",
+        )
     decoded = np.flatnonzero(trace.decoded_at >= 0)
     figure.add_scatter(
         x=step_numbers(trace.decoded_at[decoded]),

@@ -3,8 +3,8 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.plots.theme import apply_theme, empty_figure, look, translucent
-from analysis.volatility import Volatility
+from analysis.plots.theme import apply_theme, empty_figure, look, translucent, zeros_text
+from analysis.volatility import TOKENS, Volatility
 
 TITLE = "Drift of a token by steps since its unmasking"
 
@@ -43,7 +43,7 @@ def volatility_figure(
         mode="lines+markers",
         line={"color": colours.ink, "width": 1.5},
         marker={"size": 4},
-        name="mean",
+        name="mean" if volatility.tokens == "all" else f"mean of {TOKENS[volatility.tokens]}s",
         hovertemplate="age %{x}: %{y:.2e}<br>%{customdata} tokens<extra></extra>",
     )
     if recent is not None and pace > 0:
@@ -62,6 +62,7 @@ def volatility_figure(
             annotation_position="bottom right",
             annotation_xshift=4,
         )
-    apply_theme(figure, TITLE, "steps since unmasking", "drift", dark)
+    y_title = f"drift{zeros_text(volatility.mean)}"
+    apply_theme(figure, TITLE, "steps since unmasking", y_title, dark)
     figure.update_yaxes(type="log", exponentformat="power")
     return figure

@@ -11,6 +11,7 @@ from analysis import Step, Trace
 from analysis.correlation import DriftPairs, correlate, detect, drift_pairs
 from analysis.cost import cost, num_targets, step_flops
 from analysis.drift import POSITION_CLASSES, drift, measured
+from analysis.observation import mismatched, summarise_drift
 from analysis.timeline import timeline
 from analysis.volatility import by_age, volatility
 from tests.analysis.test_ranks import autoregression
@@ -74,7 +75,12 @@ def made_trace(
     return Trace(
         model=FACTS,
         policy={"name": "none", "config": {}},
-        generation={"gen_length": GEN, "block_length": block_length, "window": "block"},
+        generation={
+            "gen_length": GEN,
+            "block_length": block_length,
+            "window": "block",
+            "unmask": "quota",
+        },
         prompt=None,
         prompt_ids=(5, 6, 7),
         tokens=tuple(20 + t for t in range(GEN)),
@@ -132,6 +138,63 @@ def test_pooling_keeps_prompts_apart() -> None:
     assert len(result.to_frame()) == 1
 
 
+def test_a_contrast_with_what_follows_the_answer_is_no_relation_within_it() -> None:
+    """Certain and still after the end of the text, either at random before it."""
+    rng, traces = np.random.default_rng(0), []
+    for _ in range(12):
+        entropy, moved = rng.uniform(1, 2, GEN), rng.uniform(1, 2, GEN)
+        entropy[12:], moved[13:] = rng.uniform(0, 0.1, GEN - 12), rng.uniform(0, 0.1, GEN - 13)
+        trace = made_trace(entropy, moved)
+        traces.append(replace(trace, tokens=(*trace.tokens[:12], *([1] * (GEN - 12)))))
+    pairs = drift_pairs(traces)
+    assert pairs.num_behind == 12 * (GEN - 1 - 12)
+    result = correlate(pairs, ["max_entropy"])
+    assert result.plain["max_entropy"].rho > 0.6
+    assert abs(result.answer.plain["max_entropy"].rho) < 0.2
+    assert result.answer.plain["max_entropy"].n == 12 * 12
+    seen = summarise_drift(traces)
+    assert seen.share_behind == pytest.approx(11 / 23)
+    assert seen.to_frame()["span"].unique().tolist() == ["answer", "all"]
+    # What tells answer from filler in one prompt does so in another, too.
+    assert seen.mismatched["all"].correlation.plain["max_entropy"].rho > 0.6
+
+
+def test_a_step_counts_for_the_answer_if_it_commits_any_of_it() -> None:
+    trace = made_trace(ENTROPY, following(ENTROPY))
+    committed = [(0,), (20, 1), (21,), (2, 22)]
+    steps = tuple(replace(step, committed=at) for step, at in zip(trace.steps, committed, strict=False))
+    trace = replace(trace, tokens=(*trace.tokens[:3], *([1] * (GEN - 3))), steps=(*steps, trace.steps[4]))
+    assert drift_pairs([trace]).in_answer.tolist() == [True, True, False, True]
+    assert trace.answer_length == 3
+    without = replace(trace, model={**trace.model, "eos_token_ids": ()})
+    assert drift_pairs([without]).in_answer.all()
+    assert correlate(drift_pairs([without])).answer.without_tail is None
+
+
+def test_mismatched_prompts_share_their_steps_and_nothing_else() -> None:
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(5, GEN, 11)
+    prompt = np.repeat(np.arange(11), lengths)
+    own, step = rng.normal(size=len(prompt)), np.concatenate([np.arange(n) for n in lengths])
+    alone = replace(pairs_of(own, own, prompt), step=step)
+    beside = mismatched(alone)
+    assert beside is not None
+    assert len(beside.drift) == np.minimum(lengths, np.roll(lengths, -1)).sum()
+    for index in range(11):
+        found, mine = beside.of_prompt(index), alone.of_prompt(index)
+        assert (found.drift == alone.of_prompt((index + 1) % 11).drift[: len(found.drift)]).all()
+        assert (found.signals["max_entropy"] == mine.signals["max_entropy"][found.step]).all()
+    assert mismatched(alone.at(np.flatnonzero(prompt < 9))) is None
+
+
+def test_an_early_step_is_an_alarm_whose_way_is_fixed_beforehand() -> None:
+    falling = np.linspace(1, 0, GEN)
+    pairs = drift_pairs([made_trace(ENTROPY, falling)])
+    assert detect(pairs, "earliness").area == pytest.approx(1)
+    assert detect(pairs, "step").area == pytest.approx(0)
+    assert not correlate(pairs).given_step["earliness"].known
+
+
 def test_roc_of_a_perfect_and_of_a_reversed_detector() -> None:
     pairs = drift_pairs([made_trace(ENTROPY, following(ENTROPY))])
     perfect = detect(pairs)
@@ -150,7 +213,13 @@ def pairs_of(
     steps = np.arange(len(moved))
     signals = {"max_entropy": np.asarray(signal, float), **more}
     return DriftPairs(
-        signals, np.asarray(moved, float), steps, 0 * steps if prompt is None else prompt, "cached", True
+        signals=signals,
+        drift=np.asarray(moved, float),
+        step=steps,
+        prompt=0 * steps if prompt is None else prompt,
+        in_answer=np.ones(len(moved), bool),
+        positions="cached",
+        every_position=True,
     )
 
 
@@ -219,6 +288,22 @@ def test_volatility_aligns_tokens_at_their_unmasking() -> None:
     assert np.isnan(by_age(trace)[GEN - 1]).all(), "the last token is never seen by a later forward"
 
 
+def test_what_fills_in_after_the_answer_is_no_token_of_it() -> None:
+    trace = made_trace(ENTROPY, ENTROPY)
+    for step in trace.steps[1:]:
+        step.measurements["token_drift"][12:] = 0
+    ended = replace(trace, tokens=(*trace.tokens[:12], *([1] * (GEN - 12))))
+    answer, filler, both = (volatility([ended], tokens=name) for name in ("answer", "filler", "all"))
+    assert [curve.count[0] for curve in (answer, filler, both)] == [12, GEN - 13, GEN - 1]
+    assert answer.mean[3] == pytest.approx(0.5**3)
+    assert filler.mean[0] == 0
+    assert both.mean[0] == pytest.approx(12 / (GEN - 1))
+    assert "12 answer tokens" in answer.described[0]
+    assert not len(volatility([trace], tokens="filler").ages)
+    with pytest.raises(ValueError, match="tokens is 'some'"):
+        volatility([trace], tokens="some")
+
+
 def test_settled_age_is_where_a_step_shaped_curve_falls() -> None:
     rng = np.random.default_rng(7)
     traces = [
@@ -246,7 +331,7 @@ def test_volatility_intervals_cover_the_mean() -> None:
 @pytest.mark.parametrize("prompts", [1, 4])
 def test_volatility_intervals_know_that_tokens_of_one_time_move_alike(prompts: int) -> None:
     wide, narrow = [], []
-    for seed in range(4):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         alike, alone = [], []
         for _ in range(prompts):

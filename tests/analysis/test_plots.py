@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 
 from analysis import Trace
-from analysis.correlation import DriftPairs, correlate, detect, drift_pairs
+from analysis.correlation import correlate, detect, drift_pairs
 from analysis.drift import drift
 from analysis.plots import (
     detection_figure,
@@ -26,7 +26,7 @@ from analysis.projection import project
 from analysis.ranks import spearman
 from analysis.timeline import timeline
 from analysis.volatility import volatility
-from tests.analysis.test_measures import ENTROPY, following, made_trace
+from tests.analysis.test_measures import ENTROPY, GEN, following, made_trace, pairs_of
 
 
 @pytest.fixture
@@ -95,14 +95,44 @@ def test_scatter_holds_the_pairs_and_says_both_coefficients(watched: Trace) -> N
     figure = scatter_figure(busy, correlate(busy, ["max_entropy"]))
     kept = pairs.drift > 0
     np.testing.assert_allclose(np.array(figure.data[0].y)[kept], pairs.drift[kept])
-    assert "Spearman +1.00" in figure.layout.title.text
-    assert "given the number committed" in figure.layout.title.text
+    said = figure.layout.title.text
+    assert "Spearman +1.00" in said
+    assert "given the number committed" in said
+    assert "given the step" in said
+    assert "answer" not in said
+
+
+def test_points_after_the_answer_are_drawn_and_told_apart(watched: Trace) -> None:
+    ended = replace(watched, tokens=(*watched.tokens[:15], *([1] * 9)))
+    pairs = drift_pairs([ended])
+    figure = scatter_figure(pairs, correlate(pairs, ["max_entropy"]))
+    inside, after = figure.data
+    assert (len(inside.x), len(after.x)) == (15, 8)
+    assert inside.marker.symbol != after.marker.symbol
+    said = figure.layout.title.text
+    assert "within the answer: Spearman" in said
+    assert "n = 15 steps of this run" in said
+    assert "all 23 steps, with 8 that only fill in what follows the end of the text" in said
+    assert said.count("given the step") == 2
+
+
+def test_values_that_an_axis_has_no_place_for_are_counted(watched: Trace) -> None:
+    still = following(ENTROPY)
+    still[3:6] = 0
+    trace = made_trace(ENTROPY, still, age_drift=lambda age: 0.0 if age > 9 else 0.5)
+    pairs = drift_pairs([trace])
+    figure = scatter_figure(pairs, correlate(pairs, ["max_entropy"]))
+    hidden = int(np.isnan(np.array(figure.data[0].y, float)).sum())
+    assert f"{hidden} of 23 steps at exactly 0 not drawn" in figure.layout.title.text
+    nothing = made_trace(ENTROPY, np.zeros(GEN))
+    assert "8 of 10 at exactly 0 not drawn" in layers_figure(drift(nothing)).layout.yaxis.title.text
+    assert "not drawn" not in layers_figure(drift(watched)).layout.yaxis.title.text
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 0.6, 0.7, 0.9, 1.0])
 def test_the_working_point_is_that_of_the_rule(threshold: float) -> None:
     values, moved = np.array([0.6, 0.9, 0.6, 0.3]), np.array([2.0, 2.0, 1.0, 1.0])
-    pairs = DriftPairs({"max_entropy": values}, moved, np.arange(4), np.zeros(4, int), "cached", True)
+    pairs = pairs_of(values, moved)
     point = detection_figure([detect(pairs, top_share=0.5)], threshold).data[-1]
     above = values > threshold
     assert (point.y[0], point.x[0]) == (above[:2].mean(), above[2:].mean())

@@ -87,7 +87,7 @@ def series(
     case: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
     """Two series of steps that have nothing to do with each other, what is given, and their prompts."""
-    prompts, steps = {"few prompts": (4, 60), "many prompts": (12, 30)}.get(case, (1, 127))
+    prompts, steps = {"few prompts": (4, 60), "many prompts": (24, 30)}.get(case, (1, 127))
     group = np.repeat(np.arange(prompts), steps)
     x, y = (np.concatenate([autoregression(0.8, steps, rng) for _ in range(prompts)]) for _ in range(2))
     if case == "given the step":
@@ -121,6 +121,32 @@ def test_a_relation_is_found_however_much_its_steps_resemble_each_other(case: st
     assert found / runs >= 0.9
 
 
+def test_a_shared_trend_is_found_by_no_shift_and_gone_once_the_step_is_given() -> None:
+    rng, runs, step = np.random.default_rng(10), 40, np.arange(95.0)
+    small = related = 0
+    for seed in range(runs):
+        x, y = rng.normal(0, 15, size=(2, 95)) - step
+        small += spearman(x, y, seed=seed).p <= 0.05
+        given = spearman(x, y, step, seed=seed)
+        related += not given.low <= 0 <= given.high
+    assert small / runs > 0.8, "p by shifts is no evidence against a trend"
+    assert related / runs <= 0.2
+
+
+def test_what_is_given_leaves_nothing_of_itself() -> None:
+    step = np.arange(20.0)
+    assert not spearman(-step, step + np.random.default_rng(0).normal(size=20), step).known
+
+
+@pytest.mark.parametrize(("prompts", "pairs"), [(1, 7), (6, 1)])
+def test_an_interval_of_too_little_is_not_told(prompts: int, pairs: int) -> None:
+    rng = np.random.default_rng(11)
+    result = spearman(*rng.normal(size=(2, prompts * pairs)), group=np.repeat(np.arange(prompts), pairs))
+    assert result.known
+    assert np.isnan(result.low)
+    assert result.interval_text == "[no interval]"
+
+
 def test_the_order_of_the_steps_counts_and_that_of_the_prompts_does_not() -> None:
     rng = np.random.default_rng(9)
     x, y, _, group = series("few prompts", rng)
@@ -136,12 +162,12 @@ def test_the_order_of_the_steps_counts_and_that_of_the_prompts_does_not() -> Non
 
 def test_grouped_intervals_are_wider_where_groups_differ() -> None:
     rng = np.random.default_rng(6)
-    group = np.repeat(np.arange(12), 20)
-    shift = rng.normal(size=12)[group] * 3
+    group = np.repeat(np.arange(24), 10)
+    shift = rng.normal(size=24)[group] * 3
     x, y = shift + rng.normal(size=240), shift + rng.normal(size=240)
     mixed = rng.permutation(240)
     alone, grouped = spearman(x[mixed], y[mixed]), spearman(x, y, group=group)
-    assert grouped.groups == 12
+    assert grouped.groups == 24
     assert grouped.high - grouped.low > alone.high - alone.low
     assert grouped.p < 0.9
 

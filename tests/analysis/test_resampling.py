@@ -5,9 +5,11 @@ import pytest
 
 from analysis.resampling import (
     MIN_GROUPS,
+    MIN_ROWS,
     NUM_RESAMPLES,
     block_length,
     drawn_of,
+    interval,
     resamples,
     shifted_sums,
     shifts,
@@ -16,7 +18,8 @@ from tests.analysis.test_ranks import autoregression
 
 
 def drawn(group: np.ndarray, series: np.ndarray) -> np.ndarray:
-    return np.concatenate(list(resamples(group, series, np.random.default_rng(0))))
+    none = np.zeros((0, len(group)))
+    return np.concatenate([none, *resamples(group, series, np.random.default_rng(0))])
 
 
 @pytest.mark.parametrize("groups", [1, 3, MIN_GROUPS - 1, MIN_GROUPS, 40])
@@ -67,7 +70,14 @@ def test_a_block_fits_into_any_series(n: int) -> None:
     rng = np.random.default_rng(n)
     for series in (np.zeros(n), np.arange(float(n)), rng.normal(size=n), np.arange(n) % 2.0):
         assert 1 <= block_length(series) <= max(n, 1)
-        assert drawn(np.zeros(n, int), series).sum() == n * NUM_RESAMPLES
+        assert drawn(np.zeros(n, int), series).sum() == (n * NUM_RESAMPLES if n >= MIN_ROWS else 0)
+
+
+@pytest.mark.parametrize(("groups", "rows"), [(1, MIN_ROWS - 1), (MIN_GROUPS - 1, 1), (9, 2), (0, 0)])
+def test_nothing_is_drawn_where_nothing_could_vary(groups: int, rows: int) -> None:
+    group = np.repeat(np.arange(groups), rows)
+    assert not len(drawn(group, np.random.default_rng(7).normal(size=len(group))))
+    assert np.isnan(interval(np.full(3, np.nan), 0.95)).all()
 
 
 def test_shifted_sums_are_those_of_rolled_series() -> None:

@@ -40,15 +40,15 @@ def test_a_signal_that_never_varies_is_no_rival(record: RunRecord) -> None:
     assert names
     assert not [name for name in names if "full" in name or "committed" in name]
     assert not [name for name in names if name.startswith("mean entropy")], "of one token it is the largest"
-    assert any(name.startswith("step ") for name in names)
+    assert any(name.startswith("earliness ") for name in names)
     assert all("[" in name for name in names if not name.startswith("τ"))
 
 
 @pytest.mark.parametrize(
     ("doubt", "said"),
     [
-        ("blind", "largest entropy has the largest area"),
-        ("like", "largest doubt within noise of it"),
+        ("blind", "the most is found by largest entropy, area 1.00"),
+        ("like", "no clear best: largest entropy, area 1.00"),
         ("none", "none is told from chance"),
     ],
 )
@@ -59,10 +59,12 @@ def test_the_best_signal_is_named_with_those_it_cannot_be_told_from(
     signals = {name: np.ones(300) for name in explain.RIVALS}
     signals["max_entropy"] = blind if doubt == "none" else moved + noise / 9
     signals["max_doubt"] = {"like": moved + other / 9, "blind": blind, "none": dull}[doubt]
-    pairs = DriftPairs(signals, moved, np.arange(300), np.zeros(300, int), "cached", True)
+    pairs = DriftPairs(
+        signals, moved, np.arange(300), np.zeros(300, int), np.ones(300, bool), "cached", every_position=True
+    )
     monkeypatch.setattr(explain, "drift_pairs", lambda _: pairs)
     [headline] = drawn(record)["headline"]
-    assert headline.startswith("n = 300 steps of this run; ")
+    assert headline.startswith("within the answer, n = 300 steps of this run: ")
     assert said in headline
     assert ("within noise" in headline) == (doubt != "none")
     assert ("no other within noise" in headline) == (doubt == "blind")

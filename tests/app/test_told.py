@@ -84,11 +84,10 @@ def test_volatility_says_of_how_many_tokens_and_by_what_measure(record: RunRecor
     assert record.observation is not None
     measured = volatility([record.observation])
     [line] = headlines(volatility_panel(record))
-    assert f"mean over {measured.count[0]} tokens, {measured.count[-1]} at the oldest age" in line
+    assert f"mean over {measured.count[0]} answer tokens, {measured.count[-1]} at the oldest age" in line
     assert f"{measured.plateau:.1e}" in line
     for settled, said in (
-        (3, "settles 3 steps after"),
-        (1, "settles 1 step after"),
+        (3, "within the noise of older ages from age 3"),
         (None, "does not settle"),
     ):
         assert said in replace(measured, settled_age=settled).described[0]
@@ -104,9 +103,11 @@ def test_no_move_at_all_is_told_from_what_was_not_observed(record: RunRecord) ->
     drift = np.array(steps[3].measurements["token_drift"])
     drift[:2] = 0.0, np.nan
     steps[3] = replace(steps[3], measurements={**steps[3].measurements, "token_drift": drift})
-    heat = token_map_figure(replace(trace, steps=tuple(steps))).data[0]
-    assert heat.z[0, 3] == np.nanmin(heat.z)
-    assert np.isnan(heat.z[1, 3])
+    heat, still, _ = token_map_figure(replace(trace, steps=tuple(steps))).data
+    assert still.name == "no move at all"
+    assert (still.z[0, 3], np.isnan(still.z[1, 3])) == (0, True)
+    assert np.isnan(heat.z[:2, 3]).all()
+    assert still.colorscale[0][1] not in [colour for _, colour in heat.colorscale]
     [line] = headlines(layers_panel(record))
     assert f"means over {len(steps) - 1} pairs of successive steps" in line
 
