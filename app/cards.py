@@ -15,8 +15,8 @@ VERDICTS = {True: "correct", False: "wrong", None: None}
 HELP = {
     "recompute ratio": "K/V rows recomputed over steps × canvas length (prompt and generation): "
     "what a policy pays to keep its cache fresh. Without a cache it is 100 %.",
-    "steps": "Denoising steps, each one forward pass; full ones recompute every position. Tokens a step "
-    "count every position committed, the end-of-text that fills the rest of the canvas included.",
+    "steps": "Denoising steps, each one forward pass; full ones recompute every position. Commits a step are "
+    "of all positions, the end-of-text that fills the rest of the canvas included; tokens/s leaves that out.",
     "tokens/s": "Generated tokens up to and including the first end-of-text, over planning, forward and "
     "decoding seconds. The prompt, the drawing of this page and the drift watch are in neither.",
     "vs one token a step": "Seconds of the plainest decoding, one token a step without a cache, over this "
@@ -133,7 +133,7 @@ def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) ->
     return [
         _number("recompute ratio", None if ratio is None else f"{100 * ratio:.1f}", "%"),
         _number(
-            "steps", str(steps), note=f"{full} full · {per_step:.1f} tokens a step" if per_step else None
+            "steps", str(steps), note=f"{full} full · {per_step:.1f} commits a step" if per_step else None
         ),
         _number("tokens/s", None if speed is None else f"{speed:.0f}"),
         _number("vs one token a step", _times(gains[0]), "×", action=action),
