@@ -9,6 +9,8 @@ import pandas as pd
 
 from analysis.measure import Outcome, reference_of, vanilla
 from analysis.settings import Setting
+from analysis.spread import spread
+from analysis.wording import figure, quartiles
 from core import GenerationConfig
 from core.end_of_text import end_of_text
 from core.training.evaluate import wilson
@@ -16,15 +18,20 @@ from core.training.evaluate import wilson
 
 @dataclass(frozen=True)
 class Summary:
-    """One setting over its prompts and repeats.
+    """One setting over its prompts and repeats; what repeats don't change is of a prompt's first run.
 
-    tokens_per_second: median over prompts of the median over repeats, low and high the quartiles over
-    prompts. repeat_spread: median over prompts of (slowest - fastest) / median of the repeats' seconds,
-    None with one repeat. speedup_*: median over prompts of baseline seconds / seconds, None where the
-    baseline was not measured: `vanilla` commits one token a step, `parallel` by the setting's own rule,
-    both without a cache. flops_ratio: operations over those of `parallel`. agreement: mean share of
-    tokens equal to `parallel`'s up to the later end-of-text, identical: share of prompts without any
-    difference. solved of graded prompts. Other ratios are means over prompts.
+    tokens_per_second: median over prompts of the median over repeats; low, high: its spread over prompts.
+    repeat_spread: median over prompts of (slowest - fastest) / median of the repeats' seconds, None with one
+    repeat. speedup_*: median over prompts of the other's seconds / seconds, each the median of its repeats,
+    so that prompts are compared with themselves; *_low, *_high: spread over prompts; None where the other was
+    not measured. `vanilla` commits one token a step, `parallel` by the setting's own rule, both without a
+    cache; `fastest` has the most tokens a second of all. Spreads are those of `analysis.spread`.
+
+    Means over prompts: flops_ratio, operations over those of `parallel`; recompute_ratio; full_step_ratio;
+    tokens_per_step, of every committed position, also such as only fill in what follows the end of the text;
+    agreement, share of tokens equal to `parallel`'s up to the later end-of-text. decision_overhead: median
+    over all runs. identical: share of prompts without any difference. solved of graded prompts; lost,
+    gained: prompts that only `parallel` solves, and that only this setting does, None where none was graded.
     """
 
     setting: str
@@ -35,7 +42,14 @@ class Summary:
     high: float
     repeat_spread: float | None
     speedup_vanilla: float | None
+    speedup_vanilla_low: float | None
+    speedup_vanilla_high: float | None
     speedup_parallel: float | None
+    speedup_parallel_low: float | None
+    speedup_parallel_high: float | None
+    speedup_fastest: float | None
+    speedup_fastest_low: float | None
+    speedup_fastest_high: float | None
     flops_ratio: float | None
     recompute_ratio: float
     full_step_ratio: float
@@ -45,6 +59,8 @@ class Summary:
     identical: float | None
     solved: int
     graded: int
+    lost: int | None
+    gained: int | None
 
     @property
     def accuracy(self) -> float | None:
@@ -62,6 +78,18 @@ class Summary:
             return "not graded"
         low, high = self.accuracy_interval
         return f"{self.solved} of {self.graded}, {low:.0%}..{high:.0%}"
+
+    @property
+    def changed_text(self) -> str:
+        """How many prompts a cache has lost and gained against the same commits without one."""
+        return "not graded" if self.lost is None else f"{self.lost}, {self.gained}"
+
+    def speedup_text(self, against: str) -> str:
+        """How many times as fast as `vanilla`, `parallel` or the `fastest`, with the spread over prompts."""
+        ratio, low, high = (getattr(self, f"speedup_{against}{end}") for end in ("", "_low", "_high"))
+        if ratio is None or self.prompts == 1:
+            return figure(ratio)
+        return f"{figure(ratio)} ({quartiles(low, high, self.prompts, self.repeats)})"
 
 
 @dataclass(frozen=True)
@@ -86,12 +114,16 @@ def summarise(
     for outcome in outcomes:
         by_setting.setdefault(outcome.setting, {}).setdefault(outcome.prompt, []).append(outcome)
     slowest = by_setting.get(vanilla(base).label, {})
+    fastest = max(by_setting.values(), key=lambda runs: median(_speeds(runs)), default={})
     summaries = [
         _summary(
             setting.label,
             by_setting[setting.label],
-            slowest,
-            by_setting.get(reference_of(setting).label, {}),
+            {
+                "vanilla": slowest,
+                "parallel": by_setting.get(reference_of(setting).label, {}),
+                "fastest": fastest,
+            },
             eos_token_ids,
         )
         for setting in settings
@@ -109,24 +141,29 @@ def agreement(ours: Sequence[int], theirs: Sequence[int], eos_token_ids: Sequenc
 Runs = Mapping[int, list[Outcome]]
 
 
-def _summary(label: str, runs: Runs, slowest: Runs, reference: Runs, eos: Sequence[int]) -> Summary:
+def _summary(label: str, runs: Runs, others: Mapping[str, Runs], eos: Sequence[int]) -> Summary:
+    reference = others["parallel"]
     firsts = [of_prompt[0] for of_prompt in runs.values()]
-    speeds = [median(run.tokens_per_second for run in of_prompt) for of_prompt in runs.values()]
+    speeds = _speeds(runs)
     spreads = [_spread(of_prompt) for of_prompt in runs.values() if len(of_prompt) > 1]
     shared = [prompt for prompt in runs if prompt in reference]
     equal = [agreement(runs[p][0].tokens, reference[p][0].tokens, eos) for p in shared]
     graded = [run.solved for run in firsts if run.solved is not None]
-    low, high = np.quantile(speeds, [0.25, 0.75])
+    answers = [(runs[p][0].solved, reference[p][0].solved) for p in shared]
+    known = [(ours, theirs) for ours, theirs in answers if ours is not None and theirs is not None]
+    low, high = spread(speeds)
+    speedups: dict[str, float | None] = {}
+    for name, other in others.items():
+        speedups |= _speedup(f"speedup_{name}", runs, other)
     return Summary(
         setting=label,
         prompts=len(runs),
         repeats=max(len(of_prompt) for of_prompt in runs.values()),
         tokens_per_second=median(speeds),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         repeat_spread=median(spreads) if spreads else None,
-        speedup_vanilla=_speedup(runs, slowest),
-        speedup_parallel=_speedup(runs, reference),
+        **speedups,
         flops_ratio=mean(runs[p][0].flops / reference[p][0].flops for p in shared) if shared else None,
         recompute_ratio=mean(run.recompute_ratio for run in firsts),
         full_step_ratio=mean(run.full_steps / run.steps for run in firsts),
@@ -136,7 +173,14 @@ def _summary(label: str, runs: Runs, slowest: Runs, reference: Runs, eos: Sequen
         identical=mean(share == 1 for share in equal) if equal else None,
         solved=sum(graded),
         graded=len(graded),
+        lost=sum(theirs and not ours for ours, theirs in known) if known else None,
+        gained=sum(ours and not theirs for ours, theirs in known) if known else None,
     )
+
+
+def _speeds(runs: Runs) -> list[float]:
+    """Tokens a second of every prompt, the median of its repeats."""
+    return [median(run.tokens_per_second for run in of_prompt) for of_prompt in runs.values()]
 
 
 def _spread(runs: Sequence[Outcome]) -> float:
@@ -144,11 +188,14 @@ def _spread(runs: Sequence[Outcome]) -> float:
     return (max(seconds) - min(seconds)) / median(seconds)
 
 
-def _speedup(runs: Runs, baseline: Runs) -> float | None:
-    """Median over the prompts of both of baseline seconds / seconds, each the median of its repeats."""
+def _speedup(name: str, runs: Runs, other: Runs) -> dict[str, float | None]:
+    """The fields of that name: over the prompts of both, the other's seconds / seconds."""
     ratios = [
-        median(run.seconds for run in baseline[prompt]) / median(run.seconds for run in of_prompt)
+        median(run.seconds for run in other[prompt]) / median(run.seconds for run in of_prompt)
         for prompt, of_prompt in runs.items()
-        if prompt in baseline
+        if prompt in other
     ]
-    return median(ratios) if ratios else None
+    if not ratios:
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    low, high = spread(ratios)
+    return {name: median(ratios), f"{name}_low": low, f"{name}_high": high}

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from analysis.spread import FEWEST_FOR_QUARTILES
+
 NOT_MEASURED = "not measured"
 
 
@@ -33,9 +35,11 @@ def workforce(workers: int, threads: int) -> str:
 
 
 def quartiles(low: float, high: float, prompts: int, repeats: int) -> str:
-    """A spread over prompts; of one prompt there is none."""
-    if prompts > 1:
+    """A spread over prompts (see `analysis.spread`); of one prompt there is none."""
+    if prompts >= FEWEST_FOR_QUARTILES:
         return f"{figure(low)}..{figure(high)}"
+    if prompts > 1:
+        return f"range {figure(low)}..{figure(high)}"
     return "one measurement" if repeats == 1 else "one prompt"
 
 

@@ -58,6 +58,37 @@ def test_speedups_are_medians_of_the_prompts_ratios() -> None:
     assert ours.repeat_spread == pytest.approx((8.0 + 0.0) / 2)
     assert (ours.prompts, ours.repeats) == (2, 3)
     assert rows[slow.label].speedup_vanilla == 1
+    # Of two prompts the range, since quartiles would be interpolated.
+    assert (ours.speedup_vanilla_low, ours.speedup_vanilla_high) == (4, 8)
+    assert ours.speedup_text("parallel") == "3 (range 2..4)"
+    assert rows[NONE.label].speedup_fastest == pytest.approx((1 / 4 + 2 / 4) / 2)
+    assert ours.speedup_fastest == 1
+
+
+def test_a_speedups_spread_is_of_prompts_compared_with_themselves() -> None:
+    """Prompts of very different length, each exactly twice as fast: there is no spread."""
+    runs = [outcome(NONE, p, 0, 2.0 * (p + 1)) for p in range(8)]
+    runs += [outcome(ENTROPY, p, 0, 1.0 + p) for p in range(8)]
+    [row] = summarise(runs, [ENTROPY], BASE, EOS).summaries
+    assert row.high > 2 * row.low
+    assert (row.speedup_parallel_low, row.speedup_parallel, row.speedup_parallel_high) == (2, 2, 2)
+    assert (row.speedup_vanilla_low, row.speedup_vanilla_high) == (None, None)
+    assert row.speedup_text("parallel") == "2 (2..2)"
+    assert row.speedup_text("vanilla") == "not measured"
+
+
+def test_equal_counts_of_solved_prompts_may_be_of_different_prompts() -> None:
+    answers = {0: (True, False), 1: (False, True), 2: (True, True), 3: (True, False), 4: (None, True)}
+    runs = [outcome(NONE, p, 0, 1.0, solved=theirs) for p, (theirs, _) in answers.items()]
+    runs += [outcome(ENTROPY, p, 0, 1.0, solved=ours) for p, (_, ours) in answers.items()]
+    none, ours = summarise(runs, [NONE, ENTROPY], BASE, EOS).summaries
+    assert (ours.solved, ours.lost, ours.gained) == (3, 2, 1)
+    assert (none.solved, none.lost, none.gained) == (3, 0, 0)
+    assert ours.changed_text == "2, 1"
+    [alone] = summarise(runs, [ENTROPY], BASE, EOS).summaries
+    assert (alone.lost, alone.gained) == (2, 1)
+    ungraded = summarise([outcome(ENTROPY, 0, 0, 1.0), outcome(NONE, 0, 0, 1.0)], [ENTROPY], BASE, EOS)
+    assert ungraded.summaries[0].changed_text == "not graded"
 
 
 def test_a_missing_baseline_is_not_measured_rather_than_one() -> None:
@@ -121,6 +152,7 @@ def test_compare_adds_both_baselines_and_a_lossless_setting_agrees(
     assert data["settings"]["entropy:entropy_threshold=-1"].startswith(
         "entropy entropy_threshold=-1 recent=64 "
     )
+    assert {"speedup_parallel_low", "speedup_fastest_high", "lost", "gained"} <= set(lossless)
     said = capsys.readouterr().out
     assert "not graded" in said
     for text in data["settings"].values():
