@@ -10,9 +10,8 @@ from app.forms import policy_spec
 from app.job import MAX_LANES, Job
 from app.links import lane_form
 from app.models import EMBEDDED_REF
-from app.perform import perform
+from app.perform import one_prompt, perform
 from app.runs import RunRecord
-from app.tabs.decode import one_prompt
 from app.visitors import visitor_of
 from app.workshop import Workshop
 

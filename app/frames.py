@@ -34,6 +34,7 @@ class FrameFeed:
             text = self.texts_of(lane.trace)
             steps = [step_record(step, lane.trace, text) for step in lane.trace.steps[first:]]
             part: dict[str, Any] = {"lane": index, "state": lane.state, "steps": steps}
+            part |= {"judged": lane.judged} if lane.judged else {}
             if whole or index not in self._sent:
                 part["head"] = lane_head(lane.label, lane.trace)
             self._sent[index] = len(lane.trace.steps)

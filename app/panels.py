@@ -18,7 +18,7 @@ RUN_SCRIPTS = (
     *("scope", "lanes", "strips", "player", "cells", "grid", "cards"),
     *("links", "looks", "pictures", "plots"),
 )
-PAGE_SCRIPTS = ("corner", "history", "status", "forms")
+PAGE_SCRIPTS = ("line", "corner", "history", "status", "forms")
 STYLES = ("app", "run", "narrow")
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 

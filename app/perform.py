@@ -1,10 +1,11 @@
 """perform: carry out a job at the model, telling after every step what has changed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from analysis.trace import Trace
 from analysis.wording import counted
+from app.history import LETTERS
 from app.observe import observe, observe_no_cache
 from app.runs import RunRecord
 from app.turns import Ticket
@@ -87,6 +88,7 @@ def _lanes(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Mo
         lane.state = "stopped" if lane.trace and not lane.trace.complete else "done"
         if lane.trace and lane.trace.complete:
             lane.solved = workshop.grade(job.prompt, lane.trace.text)
+            lane.judged = workshop.problems.judged(job.prompt, lane.solved)
         yield Moment("running", text, grid=True, figures=True, flush=True)
 
 
@@ -109,15 +111,40 @@ def drift_text(observation: Trace) -> str:
     return f"running: decoded; measuring drift, {done} of {observation.gen_length} tokens"
 
 
+def failed(error: Exception) -> Moment:
+    """The end of a run that came to none: what was decoded until then is shown and kept."""
+    known = isinstance(error, ValueError)
+    text = one_prompt(error) if known else f"{type(error).__name__} in this run; the server's log tells more"
+    return Moment("error", f"error: {text}", grid=True, figures=True, observation=True, last=True)
+
+
+def one_prompt(error: Exception) -> str:
+    """The engine's words on a list of prompts, for the one prompt of the page."""
+    return str(error).removeprefix("prompt 0: ").replace("prompt 0 ", "the prompt ")
+
+
 def _end(record: RunRecord, ticket: Ticket) -> Moment:
-    kept = record.traces
-    steps = sum(len(trace.steps) for trace in kept)
     if ticket.is_stopped():
-        tokens = sum(int(trace.num_committed.sum()) for trace in kept)
-        text = f"stopped: {counted(tokens, 'token')} decoded in {counted(steps, 'step')}, all kept"
-        text = text if kept else "stopped: left the line"
+        text = f"stopped: {_each(record, _stopped_text)}, all kept"
+        text = text if record.traces else "stopped: left the line"
         return Moment("stopped", text, grid=True, figures=True, observation=True, last=True)
-    seconds = sum(float(trace.totals["seconds"] or 0) for trace in kept)
-    full = sum(int(trace.totals["full_steps"] or 0) for trace in kept)
-    text = f"done: {counted(steps, 'step')}, {full} of them full, in {seconds:.2f} s"
+    seconds = sum(float(trace.totals["seconds"] or 0) for trace in record.traces)
+    text = f"done: {_each(record, _done_text)}, in {seconds:.2f} s"
     return Moment("done", text, grid=True, figures=True, observation=True, last=True)
+
+
+def _each(record: RunRecord, text_of: Callable[[Trace], str]) -> str:
+    """What is said of every lane, by its letter where there are several."""
+    texts = [text_of(trace) for trace in record.traces]
+    if len(record.lanes) == 1:
+        return ", ".join(texts)
+    return "; ".join(f"{letter} {text}" for letter, text in zip(LETTERS, texts, strict=False))
+
+
+def _stopped_text(trace: Trace) -> str:
+    tokens = int(trace.num_committed.sum())
+    return f"{counted(tokens, 'token')} decoded in {counted(len(trace.steps), 'step')}"
+
+
+def _done_text(trace: Trace) -> str:
+    return f"{counted(len(trace.steps), 'step')}, {int(trace.totals['full_steps'] or 0)} of them full"

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from app.panels import ASSETS
-from core.training.problems import Problem, fresh, grade, read_problems
+from core.training.problems import MARK, Problem, fresh, grade, read_problems
 
 FILE = ASSETS / "model" / "problems.jsonl"
 SEEDS = 2**32
@@ -56,3 +56,15 @@ class Problems:
         """
         problem = self.find(prompt)
         return None if problem is None or answer is None else grade(problem, answer)
+
+    def judged(self, prompt: str, solved: bool | None) -> str:
+        """What an answer was judged by, which is less than all of it; empty where it was not."""
+        problem = self.find(prompt)
+        if problem is None or solved is None:
+            return ""
+        if problem.answer is not None:
+            found = "is" if solved else "is not"
+            return f"the line after the last {MARK} {found} {problem.answer}; what led there was not judged"
+        inputs = len(problem.tests)
+        passed = f"passed {inputs} of {inputs}" if solved else f"did not pass all {inputs}"
+        return f"the function {passed} inputs; how it is written was not judged"

@@ -26,12 +26,16 @@ class Speeds:
 
 @dataclass
 class LaneRun:
-    """One policy's part of a run. state: waiting, running, done or stopped. solved: None if not graded."""
+    """One policy's part of a run. state: waiting, running, done or stopped.
+
+    solved: None if not graded; judged: what was looked at to tell.
+    """
 
     spec: LaneSpec
     trace: Trace | None = None
     state: str = "waiting"
     solved: bool | None = None
+    judged: str = ""
 
     @property
     def label(self) -> str:
@@ -42,8 +46,8 @@ class LaneRun:
 class RunRecord:
     """One press of Run: the job, its lanes, the no-cache observation; speeds and stale once measured.
 
-    order is above that of every earlier run; 0 is a recorded example. going: whether it is being carried
-    out right now. stale: traces watched by a
+    run_id counts the visitor's own runs. order is above that of every earlier run of anybody; 0 is a
+    recorded example. going: whether it is being carried out right now. stale: traces watched by a
     StalenessProbe, by the index of their lane.
     """
 
@@ -81,7 +85,7 @@ class RunRecord:
 
 
 MIXED = "the runs on show differ in prompt, model or settings; run the policies together to measure them"
-MAX_LEFT = 4096
+MAX_REMEMBERED = 4096
 
 
 class RunStore:
@@ -93,11 +97,14 @@ class RunStore:
         self._by_visitor: OrderedDict[str, OrderedDict[str, RunRecord]] = OrderedDict()
         self._left_at: OrderedDict[str, int] = OrderedDict()
         self._orders = itertools.count(1)
+        self._numbers: OrderedDict[str, int] = OrderedDict()
 
-    def new(self, job: Job) -> RunRecord:
-        """A record with an id and an order above every earlier one; kept once `keep` is called."""
-        order = self.new_order()
-        return RunRecord(f"run-{order}", order, job, [LaneRun(spec) for spec in job.lanes])
+    def new(self, job: Job, visitor: str = "") -> RunRecord:
+        """A visitor's next record, with an order above every earlier one; kept once `keep` is called."""
+        with self._lock:
+            number = self._numbers[visitor] = self._numbers.get(visitor, 0) + 1
+            _shorten(self._numbers, visitor)
+        return RunRecord(f"run-{number}", self.new_order(), job, [LaneRun(spec) for spec in job.lanes])
 
     def new_order(self) -> int:
         """A number above every one given before."""
@@ -137,11 +144,21 @@ class RunStore:
         """The visitor has left: drop their runs, and those still under way when they end."""
         with self._lock:
             self._by_visitor.pop(visitor, None)
+            self._numbers.pop(visitor, None)
             self._left_at[visitor] = self.new_order()
-            self._left_at.move_to_end(visitor)
-            if len(self._left_at) > MAX_LEFT:
-                self._left_at.popitem(last=False)
+            _shorten(self._left_at, visitor)
+
+    def has_left(self, visitor: str) -> bool:
+        """Whether the visitor has been forgotten, and nothing of theirs is kept since."""
+        with self._lock:
+            return visitor in self._left_at and visitor not in self._by_visitor
 
     def __len__(self) -> int:
         with self._lock:
             return sum(len(theirs) for theirs in self._by_visitor.values())
+
+
+def _shorten(of_visitors: OrderedDict[str, int], latest: str) -> None:
+    of_visitors.move_to_end(latest)
+    while len(of_visitors) > MAX_REMEMBERED:
+        of_visitors.popitem(last=False)

@@ -11,7 +11,7 @@ from app.tabs.decode import DecodeTab
 from app.tabs.models import ModelsTab
 from app.tabs.tune import TuneTab
 from app.theme import theme
-from app.visitors import visitor_of
+from app.visitors import add_presence
 from app.workshop import Workshop
 
 TITLE = "EntropyScope"
@@ -43,12 +43,9 @@ def build(workshop: Workshop | None = None) -> gr.Blocks:
                 ModelsTab(shop, page, tabs, corner, model)
         add_endpoints(shop)
 
-        def leave(request: gr.Request) -> None:
-            shop.leave(visitor_of(request))
-            # Gradio would keep what every panel showed last, which is the run once more.
-            page.state_holder.session_data.pop(visitor_of(request), None)
-
-        page.unload(leave)
+        # Gradio would keep what every panel showed last, which is the run once more.
+        shop.on_leave = lambda visitor: page.state_holder.session_data.pop(visitor, None)
+        add_presence(shop, page)
     page.queue(max_size=MAX_WAITING)
     return page
 

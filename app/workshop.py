@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from analysis.trace import Trace
+from app.absence import GRACE_SECONDS, Absence
 from app.models import EMBEDDED_REF, ModelShelf
 from app.problems import Problems
 from app.runs import RunStore
@@ -11,11 +13,16 @@ from app.turns import Turns
 from app.zero_gpu import Lender
 from core import LanguageModel
 
+if TYPE_CHECKING:
+    from app.going import Going
+
 
 class Workshop:
     """Shared by every visitor. Models are loaded at first use, by whoever's turn it is.
 
-    space: the name of the Hugging Face Space this runs on, if any. lends: whether it has ZeroGPU.
+    space: the name of the Hugging Face Space this runs on, if any. lends: whether it has ZeroGPU. grace:
+    seconds that a visitor whose connection has ended may be away. going: each visitor's latest run, from
+    its beginning until they leave.
     """
 
     def __init__(
@@ -24,6 +31,7 @@ class Workshop:
         problems: Problems | None = None,
         space: str | None = None,
         lends: bool = False,
+        grace: float = GRACE_SECONDS,
     ) -> None:
         self.shelf = shelf if shelf is not None else ModelShelf()
         self.problems = problems if problems is not None else Problems.load()
@@ -31,6 +39,9 @@ class Workshop:
         self.lender = Lender(self.shelf, moves=lends)
         self.turns = Turns()
         self.runs = RunStore()
+        self.going: dict[str, Going] = {}
+        self.absence = Absence(self.leave, grace)
+        self.on_leave: Callable[[str], object] = lambda visitor: None
         self._texts: dict[str, Callable[[int], str]] = {}
 
     def model(self, ref: str = EMBEDDED_REF) -> LanguageModel:
@@ -49,10 +60,20 @@ class Workshop:
         """Whether an answer to one of the held-out problems is right; None for other prompts."""
         return self.problems.is_solved(prompt, answer)
 
+    def lose(self, visitor: str) -> None:
+        """A visitor's connection has ended: they have left, unless they are back before long."""
+        if self.runs.has_left(visitor):
+            self.leave(visitor)
+        else:
+            self.absence.begin(visitor)
+
     def leave(self, visitor: str) -> None:
         """A visitor has closed the page: stop their run, forget their traces."""
+        self.absence.end(visitor)
         self.turns.stop(visitor)
+        self.going.pop(visitor, None)
         self.runs.forget(visitor)
+        self.on_leave(visitor)
 
 
 def token_texts(model: LanguageModel) -> Callable[[int], str]:

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,9 +15,11 @@ from app.examples import recorded_example
 from app.explain import measure_staleness, staleness_panel, whatif_panel
 from app.figures import timeline_panel
 from app.forms import entered
+from app.going import begin
 from app.job import OBSERVE, Job
 from app.panels import panel
-from app.perform import Moment, perform
+from app.perform import Moment
+from app.perform import one_prompt as one_prompt
 from app.runs import RunRecord
 from app.screen import Parts, Screen, Updates, cards_value, status
 from app.speeds import measure_speeds
@@ -30,6 +34,7 @@ from app.workshop import Workshop
 ERRAND = "decode"
 # Everybody waits in our own line, which tells their place and lets them leave it.
 OWN_LINE: dict[str, Any] = {"concurrency_limit": None, **UNSEEN}
+LOST = "stopped: the connection was lost before this came to an end; what is shown is kept"
 Measure = Callable[[Workshop, RunRecord, Ticket], Iterator[Moment]]
 
 
@@ -75,7 +80,10 @@ class DecodeTab:
         pressed = {**OWN_LINE, "trigger_mode": "multiple"}
         controls.run.click(self._run, inputs, outputs, **pressed)
         controls.stop.click(self._stop, None, None, **AT_ONCE)
-        self.shown.change(self._draw, self.shown, [*explain.afterwards(), self.keep.history], **AT_ONCE)
+        drawn = [*explain.afterwards(), self.keep.history]
+        self.shown.change(self._draw, self.shown, drawn, **AT_ONCE)
+        # Past Gradio's own stream, which may be the one that was lost.
+        controls.status.click(self._look, None, [*outputs, *drawn], **AT_ONCE)
         speeds = partial(self._measure, measure_speeds, {self.cards: cards_value})
         self.cards.click(_generator(speeds), self.shown, [controls.status, self.cards], **OWN_LINE)
         stale = partial(self._measure, measure_staleness, {explain.staleness: staleness_panel})
@@ -112,25 +120,28 @@ class DecodeTab:
         except ValueError as error:
             yield {self.parts.status: status(f"error: {error}")}
             return
-        visitor = visitor_of(request)
-        record = self.workshop.runs.new(job)
-        screen = Screen(record, self.workshop.texts_of, self.parts)
-        ticket = self.workshop.turns.join(visitor, ERRAND)
-        try:
-            for moment in perform(self.workshop, record, ticket):
-                updates = self._shown(visitor, screen, moment)
+        going = begin(self.workshop, job, visitor_of(request), ERRAND)
+        screen = Screen(going.record, self.workshop.texts_of, self.parts)
+        with closing(going.watched()) as moments:
+            for moment in moments:
+                updates = screen.updates(moment)
                 if updates:
                     yield updates
-        except Exception as error:
-            yield self._shown(visitor, screen, _failed(error))
-            if not isinstance(error, ValueError):
-                raise
 
-    def _shown(self, visitor: str, screen: Screen, moment: Moment) -> Updates:
-        """What a moment changes; a run is kept before the page can ask for it."""
-        if moment.last and screen.record.traces:
-            self.workshop.runs.keep(visitor, screen.record)
-        return screen.updates(moment)
+    def _look(self, event: gr.EventData, request: gr.Request) -> Updates:
+        """The run as it is, for a page whose connection was lost while it went on.
+
+        The event says which run the page has seen the end of, by its order.
+        """
+        visitor = visitor_of(request)
+        self.workshop.absence.end(visitor)
+        going = self.workshop.going.get(visitor)
+        if going is None or (going.over and going.record.order <= int(getattr(event, "seen", -1))):
+            return {self.parts.status: status(LOST)}
+        record, told = going.seen()
+        whole = replace(told, grid=True, figures=True, observation=True, flush=True)
+        updates = Screen(record, self.workshop.texts_of, self.parts).updates(whole)
+        return {**updates, **self._draw(record.order, request)} if told.last else updates
 
     def _draw(self, shown: int, request: gr.Request) -> Updates:
         """What is drawn once a run is over. On an event of its own, so that the run's messages are small."""
@@ -184,15 +195,3 @@ def _generator(
 def _projected_policy(tau: float, k: float) -> tuple[str, str]:
     value = policy_value("entropy", entropy_threshold=entered(float(tau)), recent=entered(int(k)))
     return "entropy", json.dumps(value)
-
-
-def _failed(error: Exception) -> Moment:
-    """The end of a run that came to none: what was decoded until then is shown and kept."""
-    known = isinstance(error, ValueError)
-    text = one_prompt(error) if known else f"{type(error).__name__} in this run; the server's log tells more"
-    return Moment("error", f"error: {text}", grid=True, figures=True, observation=True, last=True)
-
-
-def one_prompt(error: Exception) -> str:
-    """The engine's words on a list of prompts, for the one prompt of the page."""
-    return str(error).removeprefix("prompt 0: ").replace("prompt 0 ", "the prompt ")

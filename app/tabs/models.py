@@ -12,9 +12,10 @@ from app.links import model_of
 from app.loading import load_in_turn
 from app.models import BYTES, EMBEDDED_REF, estimate
 from app.panels import panel
+from app.perform import one_prompt
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE
-from app.tabs.decode import OWN_LINE, one_prompt
+from app.tabs.decode import OWN_LINE
 from app.visitors import visitor_of
 from app.workshop import Workshop
 

@@ -1,7 +1,7 @@
 /* Cards: the figures of each run, what they are of, and a way to measure what is not measured yet. */
 (() => {
   "use strict";
-  const { h, panels, LETTERS } = window.Scope;
+  const { h, follow, panels, run, LETTERS } = window.Scope;
 
   function number(entry, trigger) {
     const value = h("dd", { class: entry.value === null ? "es-number none" : "es-number" });
@@ -20,7 +20,7 @@
 
   function card(lane, index, single, trigger) {
     const letter = single ? null : h("b", { class: `es-letter lane-${index}` }, LETTERS[index]);
-    const verdict = lane.verdict ? h("span", { class: `es-verdict ${lane.verdict}` }, lane.verdict) : null;
+    const verdict = lane.verdict ? h("span", { class: `es-verdict ${lane.verdict}`, "data-lane": index }, lane.verdict) : null;
     return h("article", { class: "es-run" }, h("h3", {}, letter, h("span", {}, lane.label), verdict),
       h("dl", {}, lane.numbers.map((entry) => number(entry, trigger))));
   }
@@ -31,6 +31,16 @@
     const words = h("dl", { class: "es-words" });
     const help = h("details", { class: "es-help" }, h("summary", {}, "What these figures mean"), words);
     root.append(list, about, help);
+
+    /** What a verdict was judged by, which the run itself knows: by pointer, and in words below. */
+    let terms = [];
+    const judge = () => {
+      const verdicts = [...list.querySelectorAll(".es-verdict")];
+      verdicts.forEach((verdict) => (verdict.title = run.lanes[verdict.dataset.lane]?.judged || ""));
+      const judged = [...new Set(verdicts.filter(({ title }) => title).map((verdict) => `${verdict.textContent}: ${verdict.title}`))];
+      words.replaceChildren(...[...judged.map((text) => ["verdict", text]), ...terms].flatMap(([term, meaning]) => [h("dt", {}, term), h("dd", {}, meaning)]));
+    };
+    follow("run", judge);
     return {
       update(value) {
         const focused = document.activeElement && document.activeElement.dataset.action;
@@ -39,7 +49,8 @@
         list.replaceChildren(...value.lanes.map((lane, index) => card(lane, index, single, trigger)));
         about.textContent = value.about;
         const first = value.lanes[0] ? value.lanes[0].numbers : [];
-        words.replaceChildren(...first.flatMap((entry) => [h("dt", {}, entry.label), h("dd", {}, entry.help)]));
+        terms = first.map((entry) => [entry.label, entry.help]);
+        judge();
         if (focused) list.querySelector(`[data-action="${focused}"]`)?.focus();
         drawn();
       },

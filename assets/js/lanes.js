@@ -17,6 +17,7 @@
       this.entropy = new Float32Array(head.gen);
       this.refreshedAt = [];
       this.state = "running";
+      this.judged = "";
     }
 
     get canvas() {
@@ -123,6 +124,7 @@
         if (!lane) continue;
         for (const step of part.steps) lane.add(step);
         lane.state = part.state;
+        lane.judged = part.judged || "";
       }
       return true;
     }

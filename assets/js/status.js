@@ -1,18 +1,23 @@
 /* Status: the status line, and which of Run and Stop can be pressed: what a press says at once. */
 (() => {
   "use strict";
-  const { h, say, emit, panels } = window.Scope;
+  const { h, say, on, emit, panels, run, line } = window.Scope;
 
   const STARTS = { "": "#run, #whatif-run, [data-action^='measure']", "tune-": "#tune-run", "model-": "#model-load" };
   const BUSY = "A run is going on: wait for its end, or press Stop first.";
   const IDLE = "Nothing is running.";
+  const OFFLINE = "No connection to the server.";
+  const SEEKING = "error: connection lost; your run is shown here as soon as the server answers again";
+  const CUT_OFF = "error: the connection was lost, and this with it; what is shown is kept";
+  const LOOK_SECONDS = 1;
   const HINT_SECONDS = 4;
   const ANSWER_SECONDS = 10;
 
   /** One status line with the Run and Stop that stand beside it; `#tune-status` goes with `#tune-run`. */
   class Status {
-    constructor(root, { props, drawn, block }) {
+    constructor(root, { props, trigger, drawn, block }) {
       this.props = props;
+      this.trigger = trigger;
       this.block = block;
       this.drawn = drawn;
       this.prefix = block.id.replace(/status$/, "");
@@ -21,9 +26,10 @@
       this.bar = h("i", { class: "es-busy", "aria-hidden": "true" });
       root.append(this.bar, h("p", { class: "es-status", role: "status", "aria-live": "polite" }, this.line, " ", this.hint));
       this.said = "";
-      this.stopping = this.again = false;
+      this.stopping = this.again = this.astray = false;
       document.addEventListener("click", (event) => this.pressed(event), true);
       if (!this.prefix) document.addEventListener("keydown", (event) => this.key(event));
+      on("line", ({ lost }) => (lost ? this.lose() : this.astray && this.look()));
     }
 
     get running() {
@@ -41,6 +47,26 @@
     update({ text }) {
       clearTimeout(this.waiting);
       this.say(text);
+      if (!this.astray) return;
+      this.astray = this.running;
+      if (this.running) this.waiting = setTimeout(() => this.look(), 1000 * LOOK_SECONDS);
+    }
+
+    /** What was going on is told here no more; a run can be looked for, a search ends with its stream. */
+    lose() {
+      clearTimeout(this.waiting);
+      this.again = false;
+      if (!this.running && !this.astray) return;
+      this.astray = !this.prefix;
+      this.say(this.astray ? SEEKING : CUT_OFF);
+    }
+
+    /** Ask how the run stands that was going on when the connection was lost. */
+    look() {
+      if (line.lost) return;
+      this.waiting = setTimeout(() => this.look(), 1000 * ANSWER_SECONDS);
+      this.props.value = "";
+      this.trigger("click", { seen: run.state === "running" ? run.order - 1 : run.order });
     }
 
     say(text) {
@@ -96,7 +122,13 @@
     }
 
     pressedStart(event, button) {
+      if (line.lost) {
+        event.stopImmediatePropagation();
+        this.tell(OFFLINE);
+        return;
+      }
       if (!this.running) {
+        this.astray = false;
         if (button === this.run) this.expect();
         return;
       }

@@ -58,6 +58,15 @@ def test_only_the_first_frame_starts_and_later_runs_have_larger_orders(workshop:
     assert second.order > first.order > 0
 
 
+def test_frame_says_what_a_verdict_was_judged_by(workshop: Workshop, job: Make) -> None:
+    graded = Job("sort three words", job("none").lanes, job("none").generation, "off")
+    for asked, judged in ((graded, "the line after the last #### is not 3; "), (job("none"), "None")):
+        record = workshop.runs.new(asked)
+        list(perform(workshop, record, workshop.turns.join("me")))
+        [part] = FrameFeed(record, workshop.texts_of).frame("done", whole=True)["lanes"]
+        assert str(part.get("judged")).startswith(judged)
+
+
 def test_refreshed_runs_hold_the_rows_of_the_trace(workshop: Workshop, job: Make) -> None:
     record = run(workshop, job("dual"))
     frame = FrameFeed(record, workshop.texts_of).frame("done", whole=True)

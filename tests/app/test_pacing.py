@@ -6,9 +6,8 @@ import pytest
 
 from app.job import Job
 from app.pacing import GRID_HZ, Pace
-from app.perform import perform
+from app.perform import failed, perform
 from app.screen import Parts, Screen
-from app.tabs.decode import _failed
 from app.workshop import Workshop
 
 
@@ -75,6 +74,6 @@ def test_status_line_and_tokens_share_their_messages(workshop: Workshop, job: Ca
 def test_a_run_that_came_to_nothing_still_says_why(workshop: Workshop, job: Callable[..., Job]) -> None:
     parts = Parts(*["status", "grid", "cards", "timeline", "scatter", "volatility", "shown"])
     screen = Screen(workshop.runs.new(job("none")), workshop.texts_of, parts)
-    update = screen.updates(_failed(ValueError("prompt 0: too long")))
+    update = screen.updates(failed(ValueError("prompt 0: too long")))
     assert "error: too long" in update["status"]
     assert "grid" not in update

@@ -89,6 +89,18 @@ def test_problems_are_found_by_their_prompt_only_where_unchanged() -> None:
     assert problems.families
 
 
+def test_verdict_says_what_it_was_judged_by() -> None:
+    """One sentence that names the grader's own figure, for every family and either verdict."""
+    problems = Problems.load()
+    for problem in read_problems(FILE):
+        right, wrong = (problems.judged(problem.prompt, solved) for solved in (True, False))
+        names = [problem.answer] if problem.answer is not None else [f"{len(problem.tests)} inputs"]
+        assert all(name in said for name in names for said in (right, wrong))
+        assert right != wrong
+        assert problems.judged(problem.prompt, None) == ""
+    assert problems.judged("no problem of ours", True) == ""
+
+
 def test_another_problem_is_a_fresh_held_out_one_that_can_be_graded() -> None:
     problems = Problems.load()
     known = {problem.prompt for problem in read_problems(FILE)}

@@ -1,6 +1,7 @@
 """perform: each lane in turn, stopped within a step, the place in line always given back."""
 
 import gc
+import re
 import weakref
 from collections.abc import Callable
 
@@ -30,6 +31,22 @@ def test_lanes_run_one_after_the_other_and_end_done(workshop: Workshop, job: Mak
     assert [lane.state for lane in record.lanes] == ["done"] * 3
     assert all(trace.complete for trace in record.traces)
     assert len(workshop.turns) == 0
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_last_word_tells_each_lanes_own_steps_and_no_sum_of_them(
+    workshop: Workshop, job: Make, stop: bool
+) -> None:
+    record = workshop.runs.new(job("none", "dual"))
+    ticket = workshop.turns.join("me")
+    text = ""
+    for moment in perform(workshop, record, ticket):
+        text = moment.text
+        if stop and len(record.traces) == 2:
+            ticket.stop()
+    steps = [len(trace.steps) for trace in record.traces]
+    assert [int(number) for number in re.findall(r"(\d+) steps?\b", text)] == steps
+    assert re.findall(r"\b([A-D]) \d", text) == ["A", "B"]
 
 
 def test_observation_is_a_run_without_a_cache_one_token_a_step(workshop: Workshop, job: Make) -> None:

@@ -125,3 +125,30 @@ def test_tab_closed_in_mid_run_or_in_line_leaves_nothing(page: gr.Blocks, worksh
             assert len(workshop.runs) == 0
 
     visit(page, use)
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_run_of_a_lost_connection_is_there_for_who_comes_back_and_freed_else(
+    page: gr.Blocks, workshop: Workshop, back: bool
+) -> None:
+    workshop.absence._seconds = 3600 if back else 0.0
+
+    async def use(client: httpx.AsyncClient, wiring: Wiring) -> None:
+        visitor = await Visitor(client, wiring, **SHORT, unmask="quota").__aenter__()
+        await visitor.press_run(until="step 1")
+        await visitor.lose()
+        while len(workshop.turns):
+            await asyncio.sleep(0.01)
+        if not back:
+            while len(page.state_holder.session_data):
+                await asyncio.sleep(0.01)
+            assert len(workshop.runs) == len(workshop.going) == 0
+            return
+        await visitor.come_back()
+        status, grid, *_ = await visitor.look()
+        assert json.loads(status)["text"].startswith("done: ")
+        assert len(json.loads(grid)["lanes"][0]["steps"]) == GENERATION.gen_length
+        assert len(workshop.runs.of(visitor.name)) == 1
+        await visitor.close()
+
+    visit(page, use)

@@ -19,9 +19,13 @@ class Wiring:
     """Which of the page's functions Run is, what it takes by element id, and which outputs are whose.
 
     drawings: the functions that draw more of the page once one of Run's states has changed, by that state.
+    presence: the function that a tab tells of its coming and going. look: the one that tells how a run
+    stands whose connection was lost.
     """
 
     function: int
+    presence: int
+    look: int
     inputs: tuple[tuple[str, Any], ...]
     outputs: tuple[str, ...]
     drawings: dict[int, int]
@@ -31,14 +35,16 @@ class Wiring:
         """From the page's /config."""
         parts = {part["id"]: part["props"] for part in config["components"]}
         names = {key: str(props.get("elem_id") or key) for key, props in parts.items()}
-        run = next(key for key, name in names.items() if name == "run")
-        chosen = next(d for d in config["dependencies"] if [run, "click"] in d["targets"])
+        names_of = {name: key for key, name in names.items()}
+        chosen = next(d for d in config["dependencies"] if [names_of["run"], "click"] in d["targets"])
         inputs = tuple((names[key], parts[key].get("value")) for key in chosen["inputs"])
         outputs = tuple(names[key] for key in chosen["outputs"])
         changed = [(target, d["id"]) for d in config["dependencies"] for target in d["targets"]]
         drawings = {key: function for (key, event), function in changed if event == "change"}
         return cls(
             chosen["id"],
+            next(d["id"] for d in config["dependencies"] if d["api_name"] == "presence"),
+            next(d["id"] for d in config["dependencies"] if [names_of["status"], "click"] in d["targets"]),
             inputs,
             outputs,
             {key: drawings[key] for key in drawings if key in chosen["outputs"]},
@@ -82,9 +88,22 @@ class Visitor:
         await self.close()
 
     async def close(self) -> None:
-        """What closing a tab does: its connections end."""
+        """What closing a tab does: it says so, and its connections end."""
+        await self._post("run/predict", self._wiring.presence, ["gone"])
+        await self.lose()
+
+    async def lose(self) -> None:
+        """What a lost network does, seen from the server: the connections end without a word."""
         self._heartbeat.cancel()
         await asyncio.gather(self._heartbeat, return_exceptions=True)
+
+    async def come_back(self) -> None:
+        """What a tab says whose connection was lost and is there again."""
+        await self._post("run/predict", self._wiring.presence, ["back"])
+
+    async def look(self) -> list[Any]:
+        """The page's parts as they are now, Run's outputs first, for a tab that has seen no run's end."""
+        return (await self._post("run/predict", self._wiring.look, [], {"seen": -1}))["data"]
 
     async def _stay(self) -> None:
         async with self._client.stream("GET", f"/gradio_api/heartbeat/{self.name}") as stream:
@@ -117,8 +136,8 @@ class Visitor:
                 seen.drawn.append(answer["data"])
         return seen
 
-    async def _post(self, path: str, function: int, data: list[Any]) -> Any:
-        body = {"data": data, "fn_index": function, "session_hash": self.name}
+    async def _post(self, path: str, function: int, data: list[Any], event: Any = None) -> Any:
+        body = {"data": data, "fn_index": function, "session_hash": self.name, "event_data": event}
         answer = await self._client.post(f"/gradio_api/{path}", json=body)
         answer.raise_for_status()
         return answer.json()
