@@ -11,7 +11,7 @@ from analysis.cli.errors import UsageError
 if TYPE_CHECKING:
     from analysis.cli.parsing import Parser
 
-INTERRUPTED = 130
+INTERRUPTED = 1
 
 
 def build_parser() -> "Parser":
@@ -44,8 +44,8 @@ def build_parser() -> "Parser":
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; returns its exit code.
 
-    0; 2 for input that can't be used; 130 where Ctrl-C ended it before there was a result; 1 for anything
-    else, an interrupted measurement whose results so far were kept among it. A usage error is one line on
+    0; 2 for input that can't be used; 1 for anything else, a measurement that Ctrl-C ended among it,
+    whether results so far were kept or there were none. A usage error is one line on
     standard error. Errors that are no fault of the input propagate.
     """
     try:

@@ -3,8 +3,8 @@
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,10 +15,9 @@ from analysis.cli.progress import progress
 from analysis.cli.text import counted, figure, legend, percent, settings_text, table
 from analysis.environment import environment
 from analysis.measure import reference_of
-from analysis.settings import Setting, check_different, longest, parse_settings
+from analysis.settings import Setting, check_different, longest
 from analysis.shapes import SHAPES, parse_shape, random_model
 from core import GenerationConfig, LanguageModel, ModelSpec, load_model
-from core.config import READ_BY
 from core.models.loading import device_named
 
 DEFAULT = ("dual", "entropy:entropy_threshold=inf")
@@ -64,7 +63,7 @@ def command(arguments: argparse.Namespace) -> int:
     with parsing.checking():
         parsing.require_at_least("--repeats", arguments.repeats, 1, parsing.MOST_REPEATS)
         base = _decoding(arguments)
-        settings = _settings(arguments.policies, base)
+        settings = _settings(parsing.settings_of(arguments), base)
         parsing.warn_unread(arguments, base, settings)
         most = longest(settings, base)
         lengths = numbers_of("--prompt-lengths", arguments.prompt_lengths)
@@ -98,17 +97,17 @@ def command(arguments: argparse.Namespace) -> int:
 
 
 def _decoding(arguments: argparse.Namespace) -> GenerationConfig:
-    """64 tokens in 16 steps unless asked otherwise, so that every setting takes as many."""
-    usual: dict[str, Any] = {"gen_length": 64, "unmask": "quota"}
-    rule = arguments.unmask or parse_settings(arguments.settings).get("unmask", usual["unmask"])
-    return parsing.generation_config(
-        arguments, **usual, **({"steps": 16} if rule in READ_BY["steps"] else {})
-    )
+    """64 tokens, four a step, unless asked otherwise, so that every setting takes as many steps."""
+    base = parsing.generation_config(arguments, gen_length=64, unmask="quota")
+    if base.steps is not None or "steps" in base.unread:
+        return base
+    # A whole number of steps a block, as quota needs.
+    per_block = max(1, base.block_length // 4)
+    return replace(base, steps=per_block * base.num_blocks)
 
 
-def _settings(texts: list[str], base: GenerationConfig) -> list[Setting]:
+def _settings(wanted: list[Setting], base: GenerationConfig) -> list[Setting]:
     """No cache first, then the settings asked for, each once. Raises ValueError for a bad one."""
-    wanted = [Setting.parse(text) for text in texts]
     check_different(wanted, base)
     every = [*map(reference_of, wanted), *wanted]
     return list({setting.label: setting for setting in every}.values())

@@ -117,7 +117,7 @@ def generation_config(arguments: argparse.Namespace, **usual: Any) -> Generation
     """
     given = parse_settings(arguments.settings)
     policy, config = split_settings(getattr(arguments, "policy", ""), given)
-    if policy and not hasattr(arguments, "policy"):
+    if policy and not hasattr(arguments, "policy") and len(getattr(arguments, "policies", ())) != 1:
         raise UsageError(
             f"--set {next(iter(policy))}: no decoding setting; give a policy's as NAME:KEY=VALUE"
         )
@@ -154,6 +154,21 @@ def warn_unread(
 
 def warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
+
+
+def settings_of(arguments: argparse.Namespace) -> list[Setting]:
+    """The settings that --policies names; where it is one, the policy's part of --set is that one's.
+
+    Raises ValueError for a bad one.
+    """
+    wanted = [Setting.parse(text) for text in arguments.policies]
+    own, _ = split_settings("", parse_settings(arguments.settings))
+    if len(wanted) != 1 or not own:
+        return wanted
+    twice = own.keys() & wanted[0].config.keys()
+    if twice:
+        raise UsageError(f"{min(twice)} is given both with the policy and in --set")
+    return [Setting(wanted[0].policy, {**wanted[0].config, **own}, wanted[0].generation)]
 
 
 def policy_settings(arguments: argparse.Namespace) -> dict[str, Any]:
