@@ -9,7 +9,7 @@ from analysis.trace import Trace
 
 # Kinds of position in one forward; `changed` are masks that have become tokens since their last refresh.
 POSITION_CLASSES = ("prompt", "decoded", "changed", "window", "later")
-# `cached`: what a cache would reuse: not the window's masks, which every policy recomputes.
+# `cached`: what a cache would reuse: not the window's masks, which EntropyCache recomputes.
 POSITION_SETS = {
     "cached": ("prompt", "decoded", "later"),
     "unchanged": ("prompt", "decoded", "window", "later"),

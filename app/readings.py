@@ -52,7 +52,7 @@ TIMELINE = Reading(
 SCATTER = Reading(
     "Entropy against drift",
     "One point a step: how uncertain its commits were, against how far the vectors a cache would keep moved "
-    "right after; points that rise to the right speak for entropy as an alarm.",
+    "right after; filled points that rise to the right speak for entropy as an alarm.",
     (
         STEP,
         ENTROPY,

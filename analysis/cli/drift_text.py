@@ -24,8 +24,8 @@ def drift_lines(seen: Observation) -> list[str]:
         f"n = {seen.spans['all'].pairs} step pairs of {counted(seen.prompts, 'prompt')}, "
         f"{percent(seen.share_behind)} of which only fill in what follows the end of the text",
         "Spearman of a step's signal with the drift of cached positions to the next step; 95 % interval over "
-        f"{drawn_of(seen.prompts)}; p by circular shifts, which rule out no trend that both share; given "
-        "step does:",
+        f"{drawn_of(seen.prompts)}; p by circular shifts, which rule out no trend that both share; see "
+        "given step:",
     ]
     rows = [row for name, span in seen.spans.items() for row in _signal_rows(SPANS[name], span)]
     if rows:

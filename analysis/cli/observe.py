@@ -27,8 +27,8 @@ ENTROPY = (
     "prompts pooled. Within the answer: of steps that commit a position before the first end-of-text. All "
     "steps: with those that only fill in what follows it ({filler}). 95 % bootstrap interval over prompts "
     "(over blocks of their steps, below {few} prompts). p: share of circular shifts of the steps within "
-    "prompts that reach rho; it does not rule out a trend that both share. Given step does, and mismatched "
-    "prompts, each prompt's entropies beside the next prompt's drift, show what the course of all runs gives:"
+    "prompts that reach rho; it does not rule out a trend that both share. Given step takes such a trend "
+    "out; mismatched prompts, each one's entropies beside the next one's drift, show what it comes to:"
 )
 RIVALS = (
     "Rivals, coefficient and ROC area, a high value being the alarm; each interval is its signal's own, so "
