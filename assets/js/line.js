@@ -6,6 +6,7 @@
 
   const SILENCE_SECONDS = 45; // Gradio says something every 15 at the latest.
   const SEEK_SECONDS = 2;
+  const ANSWER_SECONDS = 5;
   const HERE_SECONDS = 10;
   const ROUTE = /\/gradio_api\/(queue\/data|queue\/join|run\/)/;
   const LOST = "No connection to the server.";
@@ -109,7 +110,7 @@
   /** Whether the server answers. One that was started anew knows nothing of this page, which begins again. */
   async function found() {
     try {
-      const answer = await ask("gradio_api/app_id");
+      const answer = await ask("gradio_api/app_id", { signal: AbortSignal.timeout(1000 * ANSWER_SECONDS) });
       const { app_id: id } = await answer.json();
       if (id !== window.gradio_config.app_id) location.reload();
       return (await presence("back")).ok;

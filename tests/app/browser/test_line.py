@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.app.browser.conftest import PATIENCE, set_generation, settled, status, wait_for
 
 WAIT = PATIENCE * 1000
+MUCH_LONGER_THAN_A_HEARTBEAT = "02:00"
 
 
 class Line:
@@ -21,7 +22,7 @@ class Line:
     def __init__(self, address: str) -> None:
         self._server = urlsplit(address)
         self._open: set[asyncio.StreamWriter] = set()
-        self._down = False
+        self._down = self._silent = False
         self._thread = threading.Thread(target=asyncio.run, args=(self._serve(),))
         self._ready = threading.Event()
 
@@ -42,6 +43,10 @@ class Line:
     def up(self) -> None:
         self._down = False
 
+    def silence(self, silent: bool) -> None:
+        """Pass nothing on, and end nothing either."""
+        self._silent = silent
+
     def _close_all(self) -> None:
         for writer in self._open:
             writer.close()
@@ -52,7 +57,7 @@ class Line:
             self.address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
             self._ready.set()
             await self._ended.wait()
-            self._down = True
+            self._down, self._silent = True, False
             while self._open:
                 self._close_all()
                 await asyncio.sleep(0.01)
@@ -65,7 +70,7 @@ class Line:
                 answers, asked = await asyncio.open_connection(self._server.hostname, self._server.port)
                 ends.add(asked)
                 self._open.add(asked)
-                await asyncio.gather(_pump(reader, asked), _pump(answers, writer))
+                await asyncio.gather(self._pump(reader, asked), self._pump(answers, writer))
         finally:
             for end in ends:
                 end.close()
@@ -73,13 +78,14 @@ class Line:
                     await end.wait_closed()
             self._open -= ends
 
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                while self._silent:
+                    await asyncio.sleep(0.01)
+                writer.write(data)
+                await writer.drain()
+        writer.close()
 
 
 @pytest.fixture
@@ -157,6 +163,22 @@ def test_stream_that_is_ended_in_due_form_before_its_time(page: Page) -> None:
 
     page.route("**/queue/data*", end, times=1)
     start_long(page)
+    see_its_end(page)
+
+
+def test_connection_that_is_dead_without_a_word(page: Page, line: Line) -> None:
+    """As after a laptop's sleep: nothing ends, and nothing comes any more."""
+    page.clock.install()
+    page.reload(wait_until="domcontentloaded")
+    page.wait_for_selector("#status[data-ready]")
+    page.evaluate("window.same = true")
+    start_long(page)
+    page.wait_for_function("/step \\d/.test(document.querySelector('#status').innerText)")
+    line.silence(True)
+    page.clock.fast_forward(MUCH_LONGER_THAN_A_HEARTBEAT)
+    wait_for(page, "error")
+    assert "connection lost" in status(page)
+    line.silence(False)
     see_its_end(page)
 
 
