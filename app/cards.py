@@ -1,7 +1,8 @@
 """Cards: the figures of a run's lanes, what each means, and what all of them are of."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
+from statistics import median
 from typing import Any
 
 from analysis.comparison import agreement
@@ -73,7 +74,8 @@ def about(record: RunRecord, example: bool = False) -> str:
     ]
     if record.speeds:
         runs = record.speeds.repeats
-        parts.append(f"speeds: median of {runs} runs after a warm-up" if runs > 1 else "speeds: one run each")
+        many = f"speeds: median and range of {runs} rounds after a warm-up"
+        parts.append(many if runs > 1 else "speeds: one run each")
     return " · ".join(parts)
 
 
@@ -125,19 +127,21 @@ def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) ->
     )
     steps, full = totals["steps"], totals["full_steps"]
     per_step = totals["tokens_per_step"]
-    gains: list[float | None] = [None, None]
+    gains: tuple[tuple[float, ...], ...] = ((), ())
     if record.speeds and index < len(record.speeds.lanes):
         seconds = record.speeds.lanes[index]
         speed = trace.num_useful_tokens / seconds
-        gains = [record.speeds.vanilla / seconds, record.speeds.parallel / seconds]
+        gains = record.speeds.gains(index)
     return [
         _number("recompute ratio", None if ratio is None else f"{100 * ratio:.1f}", "%"),
         _number(
             "steps", str(steps), note=f"{full} full · {per_step:.1f} commits a step" if per_step else None
         ),
         _number("tokens/s", None if speed is None else f"{speed:.0f}"),
-        _number("vs one token a step", _times(gains[0]), "×", action=action),
-        _number("vs no cache", _times(gains[1]), "×", action=action),
+        *(
+            _number(name, _times(median(found)) if found else None, "×", _range(found), action)
+            for name, found in zip(("vs one token a step", "vs no cache"), gains, strict=True)
+        ),
         _number("decision overhead", None if overhead is None else f"{100 * overhead:.1f}", "%"),
     ]
 
@@ -148,8 +152,13 @@ def _number(
     return {"label": label, "value": value, "unit": unit, "note": note, "action": action, "help": HELP[label]}
 
 
-def _times(gain: float | None) -> str | None:
-    return None if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.1f}"
+def _times(gain: float) -> str:
+    return f"{gain:.2f}" if gain < 10 else f"{gain:.1f}"
+
+
+def _range(gains: Sequence[float]) -> str | None:
+    """The least and the most of several rounds; of one there is no range."""
+    return f"{_times(min(gains))} to {_times(max(gains))}" if len(gains) > 1 else None
 
 
 def _agreement(trace: Trace, reference: Trace | None) -> str | None:

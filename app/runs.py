@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from analysis.trace import Trace
 from app.job import Job, LaneSpec
@@ -12,16 +13,29 @@ from app.job import Job, LaneSpec
 
 @dataclass(frozen=True)
 class Speeds:
-    """Seconds to decode one prompt: medians of `repeats` runs after a warm-up.
+    """Seconds to decode one prompt, after a warm-up.
 
-    lanes: one a run of the job. vanilla: one token a step without a cache. parallel: the job's own unmask
-    rule without a cache.
+    rounds: one turn of every case each: one token a step without a cache, the job's own unmask rule without
+    a cache, then the lanes of the job.
     """
 
-    lanes: tuple[float, ...]
-    vanilla: float
-    parallel: float
-    repeats: int
+    rounds: tuple[tuple[float, ...], ...]
+
+    @property
+    def repeats(self) -> int:
+        return len(self.rounds)
+
+    @property
+    def lanes(self) -> tuple[float, ...]:
+        """Median seconds of each lane."""
+        return tuple(median(seconds) for seconds in zip(*self.rounds, strict=True))[2:]
+
+    def gains(self, lane: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Seconds of both baselines over a lane's, round by round: neighbours in time share their noise."""
+        vanilla, parallel = (
+            tuple(seconds[base] / seconds[2 + lane] for seconds in self.rounds) for base in range(2)
+        )
+        return vanilla, parallel
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """measure_speeds: time a run's policies against both baselines, taking turns, more than once."""
 
 from collections.abc import Iterator
-from statistics import median
 
 from analysis.observe import one_token_a_step
 from analysis.trace import Trace
@@ -58,8 +57,7 @@ def _measure(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[
             repeats = 1
             break
         turn += 1
-    of = [median(seconds[1:] or seconds) for seconds in taken]
-    record.speeds = Speeds(tuple(of[2:]), vanilla=of[0], parallel=of[1], repeats=repeats)
+    record.speeds = Speeds(tuple(zip(*(seconds[1:] or seconds for seconds in taken), strict=True)))
 
 
 def decoding_seconds(traces: Iterator[Trace], ticket: Ticket) -> float:

@@ -81,10 +81,18 @@ def test_cards_say_not_measured_until_measured(workshop: Workshop, job: Make) ->
     assert numbers["vs no cache"]["action"] == "measure"
     ratio = 100 * record.traces[0].totals["recompute_ratio"]
     assert numbers["recompute ratio"]["value"] == f"{ratio:.1f}"
-    record.speeds = Speeds((0.2,), vanilla=3.0, parallel=0.4, repeats=3)
+    record.speeds = Speeds(((3.0, 0.4, 0.2), (6.0, 0.8, 0.4), (2.0, 0.3, 0.2)))
     numbers = {entry["label"]: entry for entry in cards(record)["lanes"][0]["numbers"]}
     assert (numbers["vs one token a step"]["value"], numbers["vs no cache"]["value"]) == ("15.0", "2.00")
-    assert "median of 3" in cards(record)["about"]
+    # Each over its neighbours in time: a machine that halves its speed for a round changes no ratio.
+    assert (numbers["vs one token a step"]["note"], numbers["vs no cache"]["note"]) == (
+        "10.0 to 15.0",
+        "1.50 to 2.00",
+    )
+    assert "median and range of 3 rounds" in cards(record)["about"]
+    record.speeds = Speeds(((3.0, 0.4, 0.2),))
+    [lane] = cards(record)["lanes"]
+    assert [entry["note"] for entry in lane["numbers"] if entry["label"].startswith("vs ")] == [None, None]
 
 
 def test_agreement_is_with_the_run_without_a_cache(workshop: Workshop, job: Make) -> None:
