@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from statistics import mean
+from statistics import mean, stdev
 
 from analysis.comparison import agreement
 from analysis.confirmation import REPEATS, confirmation, confirming_units
@@ -23,9 +23,10 @@ class Search:
 
     All settings are measured on a few prompts, which is enough to know their costs. Then the cheapest
     takes the prompts on which others lost most first, and is given up as soon as its losses exceed the
-    whole budget. The first to pass every prompt is best once no cheaper one is left. Successive halving
-    spends the same but promotes by mean losses of few prompts, which told too little: on real prompts
-    all of its finalists exceeded the budget, though settings within it existed.
+    whole budget. The first to pass every prompt is best once none is left that may be cheaper, compared
+    on the same prompts. Successive halving spends the same but promotes by mean losses of few prompts,
+    which told too little: on real prompts all of its finalists exceeded the budget, though settings
+    within it existed.
     """
 
     def __init__(
@@ -120,11 +121,31 @@ class Search:
             yield outcome
 
     def _racing(self) -> list[Candidate]:
-        """Unfinished settings that may keep the budget and cost less than the best finished one."""
+        """Unfinished settings that may keep the budget and may cost less than the best finished one."""
         within = self._within(self._ranked())
         total = len(self.order)
-        best = next((c.cost for c in within if c.prompts == total), math.inf)
-        return [candidate for candidate in within if candidate.prompts < total and candidate.cost < best]
+        best = next((candidate for candidate in within if candidate.prompts == total), None)
+        racing = [candidate for candidate in within if candidate.prompts < total]
+        return [one for one in racing if best is None or self._may_beat(one.setting, best.setting)]
+
+    def _may_beat(self, setting: Setting, best: Setting) -> bool:
+        """Whether it is not dearer than the best, by more than a standard error, on its own prompts.
+
+        Against the best's cost on all of them a few cheap or dear prompts would decide; without the
+        allowance, the noise that made the best look cheapest on the first ones would.
+        """
+        ours, theirs = self._costs(setting), self._costs(best)
+        ratios = [math.log(ours[prompt] / theirs[prompt]) for prompt in ours]
+        error = stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0
+        return mean(ratios) - error < 0
+
+    def _costs(self, setting: Setting) -> dict[int, float]:
+        """The objective over that without a cache, by prompt."""
+        name = self.goal.objective
+        return {
+            prompt: getattr(ours, name) / getattr(theirs, name)
+            for prompt, (ours, theirs) in self._pairs(setting).items()
+        }
 
     def _within(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         # Sums of shares are not exact.
@@ -160,7 +181,7 @@ class Search:
         objective = self.goal.objective
         spent = [(getattr(ours, objective), getattr(theirs, objective)) for ours, theirs in pairs.values()]
         total, whole = (sum(column) for column in zip(*spent, strict=True))
-        ratios = [ours / theirs for ours, theirs in spent]
+        ratios = self._costs(setting).values()
         loss = least / len(self.order)
         return Candidate(setting, total / whole, loss, len(pairs), min(ratios), max(ratios), max(losses))
 

@@ -85,6 +85,36 @@ def test_several_settings_race_at_a_time() -> None:
     assert made.result().best == search(Goal(objective="flops")).result().best
 
 
+def raced(first: list[float], later: list[float], others: list[float], others_later: float) -> Tuning:
+    """A race of two settings whose costs are given, on the first prompts and on those that come later."""
+    settings = grid_settings("entropy", [Axis.parse("recent=8,16")])
+    made = Search(settings, len(first) + len(later), Goal("agreement", 0.05, "flops"), EOS, len(first))
+    ours = dict(zip(made.order, first + later, strict=True))
+    theirs = dict(zip(made.order, others + [others_later] * len(later), strict=True))
+
+    class Costs(MadeUp):
+        def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
+            for unit in units:
+                cost = {8: ours, 16: theirs}.get(unit.setting.config.get("recent"))
+                yield outcome(unit.setting, unit.prompt, 0, 1.0, flops=cost[unit.prompt] if cost else 1.0)
+
+    list(made.run(Costs()))
+    return made.result()
+
+
+def test_a_setting_that_is_dearer_on_few_prompts_by_chance_races_on() -> None:
+    found = raced([0.5] * 4, [0.5] * 6, [0.45, 0.45, 0.45, 0.75], 0.3)
+    assert found.best is not None
+    assert found.best.setting.config == {"recent": 16}
+
+
+def test_a_setting_that_is_dearer_on_each_prompt_does_not_race_on_because_others_are_dear() -> None:
+    found = raced([0.3] * 4, [1.2], [0.4] * 4, 1.6)
+    assert found.best is not None
+    assert found.best.setting.config == {"recent": 8}
+    assert [candidate.prompts for candidate in found.candidates] == [4, 5]
+
+
 def test_a_cache_may_solve_what_no_cache_does_not() -> None:
     class Lucky(MadeUp):
         def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
