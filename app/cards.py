@@ -11,6 +11,7 @@ from analysis.trace import Trace
 from analysis.wording import counted
 from app.runs import RunRecord
 from core import GenerationConfig
+from core.config import READ_BY
 
 VERDICTS = {True: "correct", False: "wrong", None: None}
 HELP = {
@@ -19,23 +20,18 @@ HELP = {
     "steps": "Denoising steps, each one forward pass; full ones recompute every position. Commits a step are "
     "of all positions, the end-of-text that fills the rest of the canvas included; tokens/s leaves that out.",
     "tokens/s": "Generated tokens up to and including the first end-of-text, over planning, forward and "
-    "decoding seconds. The prompt, the drawing of this page and the drift watch are in neither.",
+    "decoding seconds. The prompt, the drawing of this page and the drift watch are in neither. Until speeds "
+    "are measured it is of this one run, without a warm-up.",
     "vs one token a step": "Seconds of the plainest decoding, one token a step without a cache, over this "
     "run's. It includes what parallel decoding gains.",
     "vs no cache": "Seconds of the same commit rule without a cache over this run's: what caching alone "
     "gains.",
-    "decision overhead": "Share of the decoding time that the policy spends on deciding what to recompute.",
+    "decision overhead": "Share of the decoding time that the policy spends on deciding what to recompute. "
+    "The entropies come with the softmax that every commit rule needs and count as decoding, without a cache "
+    "too; attention that a policy has to look at (d2Cache, Elastic-Cache, Sparse-dLLM) slows the forward "
+    "pass and counts as that.",
     "agreement": "Share of tokens equal to those of the run without a cache, or of the first run where none "
     "is without one, up to the later end-of-text.",
-}
-
-# What decides beside the rule's name which tokens it commits.
-RULE_SETTINGS = {
-    "threshold": ("threshold",),
-    "quota": ("steps",),
-    "factor": ("factor",),
-    "entropy-bound": ("entropy_bound",),
-    "klass": ("threshold", "kl_threshold", "kl_history"),
 }
 
 
@@ -98,15 +94,15 @@ def model_name(ref: str) -> str:
 def rule_text(settings: Mapping[str, Any]) -> str:
     """How it was decoded: blocks, rule and choice of tokens, and whatever else is not at its default."""
     rule, temperature = str(settings.get("unmask")), settings.get("temperature") or 0
-    said = {"gen_length", "block_length", "unmask", "temperature", *RULE_SETTINGS.get(rule, ())}
+    read = [name for name, rules in READ_BY.items() if rule in rules]
+    said = {"gen_length", "block_length", "unmask", "temperature", *read}
     said |= {"seed"} if temperature else set()
     if rule == "threshold":
         told = f"confidence ≥ {settings.get('threshold')}"
     elif rule == "quota":
         told = f"{settings.get('steps') or settings.get('gen_length')} scheduled steps"
     else:
-        details = {name: settings.get(name) for name in RULE_SETTINGS.get(rule, ())}
-        told = " ".join([rule, *setting_texts(details)])
+        told = " ".join([rule, *setting_texts({name: settings.get(name) for name in read})])
     usual = GenerationConfig().to_dict()
     others = {name: settings.get(name, usual[name]) for name in sorted(usual.keys() - said)}
     others = {name: value for name, value in others.items() if value != usual[name]}

@@ -44,9 +44,11 @@ def over_steps(figure: go.Figure, num_steps: int) -> None:
 
 
 def zeros_text(values: np.ndarray) -> str:
-    """For the title of a logarithmic axis: how many values it has no place for. NaN was not observed."""
+    """A second line for the title of a logarithmic axis: how many values it has no place for. NaN was not
+    observed.
+    """
     zeros, known = int((values == 0).sum()), int((~np.isnan(values)).sum())
-    return f" ({zeros} of {known} at exactly 0 not drawn)" if zeros else ""
+    return f"<br>({zeros} of {known} at exactly 0 not drawn)" if zeros else ""
 
 
 def translucent(colour: str, opacity: float) -> str:
