@@ -25,10 +25,11 @@ RULES = {"one-token": "one token a step", "run-rule": "the run's own commit rule
 ENTROPY = (
     "Spearman of a step's largest entropy with the drift of cached positions to the next step, pairs of all "
     "prompts pooled. Within the answer: of steps that commit a position before the first end-of-text. All "
-    "steps: with those that only fill in what follows it ({filler}). 95 % bootstrap interval over prompts "
-    "(over blocks of their steps, below {few} prompts). p: share of circular shifts of the steps within "
-    "prompts that reach rho; it does not rule out a trend that both share. Given step takes such a trend "
-    "out; mismatched prompts, each one's entropies beside the next one's drift, show what it comes to:"
+    "steps: with those that only fill in what follows it ({filler}). 95 % bootstrap interval over prompts; "
+    "below {few} prompts over blocks of their steps, and then of these prompts only. p: share of circular "
+    "shifts of the steps within prompts that reach rho; it does not rule out a trend that both share. Given "
+    "step takes such a trend out; mismatched prompts, each one's entropies beside the next one's drift, show "
+    "what it comes to:"
 )
 RIVALS = (
     "Rivals, coefficient and ROC area, a high value being the alarm; each interval is its signal's own, so "

@@ -1,5 +1,6 @@
 """Linked views in a real browser: what is pointed at or pinned in one place lights up in all others."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.browser.conftest import Open
@@ -7,18 +8,18 @@ from tests.app.browser.conftest import Open
 TOKEN = 11
 
 
-def point_of(page: Page, panel: str, index: int) -> tuple[float, float]:
-    """Pixels of a point of a panel's first trace."""
+def point_of(page: Page, panel: str, index: int, trace: int = 0) -> tuple[float, float]:
+    """Pixels of a point of one of a panel's traces."""
     page.locator(f"#{panel}").scroll_into_view_if_needed()
     x, y = page.evaluate(
-        """([panel, index]) => {
+        """([panel, index, trace]) => {
             const plot = document.querySelector(`#${panel} .js-plotly-plot`);
             const {_size: size, xaxis, yaxis} = plot._fullLayout;
-            const {x, y} = plot._fullData[0];
+            const {x, y} = plot._fullData[trace];
             const box = plot.getBoundingClientRect();
             return [box.left + size.l + xaxis.d2p(x[index]), box.top + size.t + yaxis.d2p(y[index])];
         }""",
-        [panel, index],
+        [panel, index, trace],
     )
     return x, y
 
@@ -69,9 +70,10 @@ def test_token_is_marked_at_its_step_counted_from_one(open_page: Open) -> None:
     )
 
 
-def test_point_of_the_scatter_lights_its_token_and_its_step(open_page: Open) -> None:
+@pytest.mark.parametrize(("trace", "index"), [(0, 40), (1, 40)], ids=["within the answer", "after its end"])
+def test_point_of_the_scatter_lights_its_token_and_its_step(open_page: Open, trace: int, index: int) -> None:
     page = open_page(calm=True)
-    page.mouse.move(*point_of(page, "scatter", 90))
+    page.mouse.move(*point_of(page, "scatter", index, trace))
     page.wait_for_selector("#grid .c.hover")
     assert page.locator("#grid .es-cells .c.hover").count() == 1
     expect(page.locator("#timeline .es-cursor.hovered")).to_be_visible()
