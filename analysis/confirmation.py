@@ -44,10 +44,11 @@ class Confirmation:
         some = "some" if self.prompts is None else str(self.prompts)
         few = self.prompts is None or self.prompts < FEWEST_PROMPTS
         of = f"{some} of the prompts that the choice was made on"
+        noise = " of timing noise only" if few else ""
         return (
-            f"{saved(self.cost, 'seconds')} (95 % interval {percent(self.low)} to {percent(self.high)}"
-            f"{' of timing noise only' if few else ''}, from {counted(self.pairs, 'pair')} of runs on {of}; "
-            "other prompts may differ)"
+            f"{saved(self.cost, 'seconds')} (geometric mean over prompts, 95 % interval "
+            f"{percent(self.low)} to {percent(self.high)}{noise}, "
+            f"from {counted(self.pairs, 'pair')} of runs on {of}; other prompts may differ)"
         )
 
 

@@ -44,7 +44,7 @@ def run_table(traces: Sequence[Trace]) -> pd.DataFrame:
 
 
 def comparison_table(comparison: Comparison) -> pd.DataFrame:
-    """One row a setting: medians over prompts of the medians over repeats, and their spread."""
+    """One row a setting; what each column is over prompts and repeats says `Summary`."""
     return pd.DataFrame([_summary_row(summary) for summary in comparison.summaries])
 
 
@@ -57,8 +57,9 @@ def _summary_row(summary: Summary) -> dict[str, str]:
         "tokens per second, median": figure(summary.tokens_per_second),
         "quartiles over prompts": quartiles(summary.low, summary.high, summary.prompts, summary.repeats),
         "spread of repeats": spread,
-        "times as fast as vanilla": figure(summary.speedup_vanilla),
-        "times as fast as parallel": figure(summary.speedup_parallel),
+        "times as fast as vanilla": summary.speedup_text("vanilla"),
+        "times as fast as parallel": summary.speedup_text("parallel"),
+        "times as fast as the fastest": summary.speedup_text("fastest"),
         "FLOPs of no cache": percent(summary.flops_ratio),
         "rows recomputed": percent(summary.recompute_ratio),
         "full steps": percent(summary.full_step_ratio),
@@ -67,6 +68,7 @@ def _summary_row(summary: Summary) -> dict[str, str]:
         "tokens as without a cache": percent(summary.agreement),
         "prompts without a difference": percent(summary.identical),
         "solved, 95 % interval": summary.solved_text,
+        "lost, gained against no cache": summary.changed_text,
     }
 
 

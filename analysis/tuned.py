@@ -51,6 +51,10 @@ class Candidate:
     high: float | None = None
     worst: float | None = None
 
+    def least(self, num_prompts: int) -> str:
+        """What stands before a loss that is only the least that it can come to."""
+        return "≥ " if self.prompts < num_prompts else ""
+
 
 @dataclass(frozen=True)
 class Tuning:

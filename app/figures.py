@@ -116,8 +116,8 @@ def observed(record: RunRecord) -> str:
     steps = counted(len(trace.steps), "step")
     return (
         f"Not of the run above: a run of its own, {OBSERVED_WITH[bool(one)]} · {steps} · "
-        f"{model_text(trace.model)} · prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens · "
-        f"{rule_text(trace.generation)}"
+        f"{model_text(trace.model)} · prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens, "
+        f"batch {trace.batch_size} · {rule_text(trace.generation)}"
     )
 
 

@@ -41,7 +41,11 @@ ROWS = (
     "Positions whose keys and values the step computed anew, averaged over the layers where these differ.",
 )
 TAU = ("τ", "EntropyCache's threshold in nats: an entropy above it makes the next step full.")
-K = ("k", "How many of the latest tokens EntropyCache recomputes in a partial step.")
+K = (
+    "k",
+    "How many of the latest tokens committed since the last full pass EntropyCache recomputes in a partial "
+    "step, beside the masks being denoised; never fewer than all just committed.",
+)
 
 TIMELINE = Reading(
     "Recompute timeline",
@@ -118,7 +122,8 @@ VOLATILITY = Reading(
         (
             "k",
             "Marked at the age that the k newest tokens reach at this pass's commits a step, those behind an "
-            "end-of-text included.",
+            "end-of-text included. After a full pass EntropyCache begins anew and recomputes only what was "
+            "committed since.",
         ),
     ),
 )
@@ -206,6 +211,12 @@ WHATIF = Reading(
     "another cache would have changed tokens and entropies too, so run it to know.",
     (STEP, ROWS, FULL, ENTROPY, TAU, K),
 )
+COST = (
+    "cost",
+    "Seconds, or floating-point operations, summed over the prompts measured, over the same sum without a "
+    "cache; measured again, the geometric mean of the prompts' ratios. Operations are the method's by "
+    "formula, every layer in full for each row recomputed; the engine spares part of the last one.",
+)
 TUNE_MAP = Reading(
     "τ × k",
     "Above, what each τ and k costs as a share of the same decoding without a cache; below, how much of what "
@@ -223,7 +234,7 @@ TUNE_MAP = Reading(
             "Below a cost, the least and the most on one prompt, each measured once. Of the best setting, "
             "once the search is over, cost and 95 % interval of what was measured again.",
         ),
-        ("cost", "Seconds, or floating-point operations, over those of the same decoding without a cache."),
+        COST,
     ),
 )
 FRONT = Reading(
@@ -231,7 +242,12 @@ FRONT = Reading(
     "One point a setting: further left is cheaper, further down loses less; what lies above the dashed "
     "budget loses too much.",
     (
+        COST,
         ("front", "The settings that no other beats in both cost and loss, as the race measured them."),
+        (
+            "on fewer prompts",
+            "Given up early; the loss is then the least (≥) that it can still come to.",
+        ),
         (
             "measured again",
             "The best setting beside no cache, in alternation, with the 95 % interval of the ratio: of many "

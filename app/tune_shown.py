@@ -16,11 +16,21 @@ from core import LanguageModel
 def tuning_about(job: TuneJob, model: LanguageModel | None) -> str:
     """What a search's figures are of; model: None where it is no longer there to be asked."""
     told = f"model {job.model}" if model is None else model_text(model.facts())
+    lengths = "" if model is None else _lengths([len(model.encode(one.content)) for one in job.prompts])
+    again = ", more of the best to confirm it" if job.goal.objective == "seconds" else ""
     return (
-        f"{told} · {counted(len(job.prompts), 'prompt')}, one run of each setting on each, batch 1 · "
+        f"{told} · {counted(len(job.prompts), 'prompt')}{lengths}, one run of each setting on each{again}, "
+        "batch 1 · "
         f"{job.base.gen_length} tokens in {rule_text(job.base.to_dict())} · policy entropy, all but τ and k "
         f"at their defaults · {job.goal.objective} and {job.goal.keep} against the same commit rule without "
         "a cache; one token a step is not measured here"
+    )
+
+
+def _lengths(lengths: list[int]) -> str:
+    shortest, longest = min(lengths), max(lengths)
+    return (
+        f" of {counted(longest, 'token')}" if shortest == longest else f" of {shortest} to {longest} tokens"
     )
 
 
@@ -36,9 +46,10 @@ def map_value(job: TuneJob, result: Tuning, about: str) -> str:
     return plot_value(TUNE_MAP, about, int(figure.layout.height), [variant(figure, "", [verdict(result)])])
 
 
-def front_value(result: Tuning, about: str) -> str:
+def front_value(job: TuneJob, result: Tuning, about: str) -> str:
     """Cost against loss, as a plot panel's value."""
-    variants = [variant(pareto_figure(result))] if result.candidates else []
+    figure = pareto_figure(result, num_prompts=len(job.prompts))
+    variants = [variant(figure)] if result.candidates else []
     return plot_value(FRONT, about, 340 if variants else 0, variants, empty="nothing measured yet")
 
 
@@ -73,9 +84,8 @@ def _in_percent(share: float, low: float | None, high: float | None) -> str:
 
 def _lost(found: Candidate, num_prompts: int) -> str:
     """The loss, or the least that it can come to, and the most on one prompt."""
-    least = "≥ " if found.prompts < num_prompts else ""
     worst = "" if found.worst is None else f" (up to {100 * found.worst:.1f})"
-    return f"{least}{100 * found.loss:.1f}{worst}"
+    return f"{found.least(num_prompts)}{100 * max(found.loss, 0.0):.1f}{worst}"
 
 
 def _standing(result: Tuning, found: Candidate) -> str:

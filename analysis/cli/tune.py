@@ -134,8 +134,9 @@ def _report(result: Tuning, prompts: int, markdown: bool) -> list[str]:
         "",
         *legend((candidate.setting.label for candidate in result.candidates), markdown),
         "",
-        f"{cost}: sums over the prompts measured; over prompts: smallest and largest of one prompt. on the",
-        f"front: measured on every prompt, and no other such setting is better in both cost and {goal.keep}.",
+        f"{cost}: sum over the prompts measured over no cache's; over prompts: smallest and largest of one",
+        "prompt. at least: measured on some prompts, it can only come to more on the others. on the front:",
+        f"measured on every prompt, and no other such setting is better in both cost and {goal.keep}.",
         f"measured {counted(result.measured, 'run')}; the full grid on {counted(prompts, 'prompt')} takes "
         f"{result.full_grid}",
     ]

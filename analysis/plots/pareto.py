@@ -11,31 +11,33 @@ from analysis.wording import counted
 TITLE = "Cost and loss of settings"
 
 
-def pareto_figure(tuning: Tuning, dark: bool = False) -> go.Figure:
+def pareto_figure(tuning: Tuning, dark: bool = False, num_prompts: int | None = None) -> go.Figure:
     """Every candidate; the front of those measured on all prompts as a line, the budget dashed.
 
     The best one stands at its cost of the race, and once more at what was confirmed, with the interval.
+    num_prompts: how many there are in all, the most of any candidate unless given: measured on fewer, a
+    loss is the least that it can come to.
     """
     if not tuning.candidates:
         return empty_figure(TITLE, "no setting measured yet", dark)
     colours, goal = look(dark), tuning.goal
-    most = max(candidate.prompts for candidate in tuning.candidates)
+    most = num_prompts or max(candidate.prompts for candidate in tuning.candidates)
     figure = go.Figure()
     fewer = [candidate for candidate in tuning.candidates if candidate.prompts < most]
     all_of = [candidate for candidate in tuning.candidates if candidate.prompts == most]
     groups = (
-        ("on fewer prompts", fewer, colours.faint, 7),
+        ("on fewer prompts, loss at least", fewer, colours.faint, 7),
         (f"on {counted(most, 'prompt')}", all_of, colours.partial, 9),
     )
     for name, candidates, colour, size in groups:
-        _add(figure, candidates, name, {"color": colour, "size": size}, "markers")
+        _add(figure, candidates, name, {"color": colour, "size": size}, "markers", most)
     line = {"color": colours.full, "width": 1.5}
-    _add(figure, tuning.front, "front", {"color": colours.full, "size": 9}, "lines+markers", line)
+    _add(figure, tuning.front, "front", {"color": colours.full, "size": 9}, "lines+markers", most, line)
     if tuning.best is not None and tuning.confirmed is not None:
         found = tuning.confirmed
         figure.add_scatter(
             x=[found.cost],
-            y=[tuning.best.loss],
+            y=[max(tuning.best.loss, 0.0)],
             error_x={"array": [found.high - found.cost], "arrayminus": [found.cost - found.low]},
             mode="markers",
             marker={"color": colours.ink, "size": 10, "symbol": "diamond"},
@@ -66,16 +68,18 @@ def _add(
     name: str,
     marker: dict[str, object],
     mode: str,
+    num_prompts: int,
     line: dict[str, object] | None = None,
 ) -> None:
     if candidates:
         figure.add_scatter(
             x=[candidate.cost for candidate in candidates],
-            y=[candidate.loss for candidate in candidates],
+            y=[max(candidate.loss, 0.0) for candidate in candidates],
             text=[f"{one.setting.label}, n = {one.prompts}{_range(one)}" for one in candidates],
+            customdata=[one.least(num_prompts) for one in candidates],
             mode=mode,
             marker=marker,
             line=line,
             name=name,
-            hovertemplate="%{text}<br>cost %{x:.1%}, lost %{y:.1%}<extra></extra>",
+            hovertemplate="%{text}<br>cost %{x:.1%}, lost %{customdata}%{y:.1%}<extra></extra>",
         )

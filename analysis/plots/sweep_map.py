@@ -32,24 +32,29 @@ def sweep_map_figure(
     space = 70 / height
     figure = make_subplots(rows=2, cols=1, subplot_titles=names, shared_xaxes=True, vertical_spacing=space)
     x, y = ([f"{value}" for value in values] for values in (surface.x, surface.y))
-    for row, (values, text) in enumerate(
-        ((surface.cost, _costs(surface, roomy)), (surface.loss, _losses(surface, roomy, whole))), start=1
-    ):
+    loss = np.maximum(surface.loss, 0.0)
+    fewer = np.where(surface.prompts < whole, "≥ ", "")
+    exact = np.full(fewer.shape, "")
+    panels = (
+        (surface.cost, exact, _costs(surface, roomy)),
+        (loss, fewer, _losses(surface, loss, fewer, roomy)),
+    )
+    for row, (values, least, text) in enumerate(panels, start=1):
         known = values[np.isfinite(values)]
         figure.add_heatmap(
             z=values,
             x=x,
             y=y,
             text=text,
-            customdata=surface.prompts,
+            customdata=np.dstack((surface.prompts, least)),
             colorscale="Cividis",
             zmin=float(known.min()) if len(known) else None,
             zmax=float(known.max()) if len(known) else None,
             texttemplate="%{text}",
             # Unless told, letters shrink until the widest text fits its field.
             textfont={"size": 11} if roomy else None,
-            hovertemplate=f"{x_name} %{{x}}, {y_name} %{{y}}: %{{z:.1%}}"
-            "<br>%{customdata} prompts<extra></extra>",
+            hovertemplate=f"{x_name} %{{x}}, {y_name} %{{y}}: %{{customdata[1]}}%{{z:.1%}}"
+            "<br>%{customdata[0]} prompts<extra></extra>",
             showscale=False,
             xgap=1,
             ygap=1,
@@ -73,11 +78,10 @@ def _costs(surface: Surface, roomy: bool) -> np.ndarray:
     return np.vectorize(told, otypes=[object])(surface.cost, surface.low, surface.high, surface.prompts)
 
 
-def _losses(surface: Surface, roomy: bool, whole: int) -> np.ndarray:
-    def told(loss: float, prompts: int) -> str:
+def _losses(surface: Surface, loss: np.ndarray, fewer: np.ndarray, roomy: bool) -> np.ndarray:
+    def told(loss: float, least: str, prompts: int) -> str:
         if np.isnan(loss):
             return ""
-        least = "≥ " if prompts < whole else ""
         return f"<b>{least}{loss:.0%}</b>" + (f"<br>n {prompts}" if roomy else "")
 
-    return np.vectorize(told, otypes=[object])(surface.loss, surface.prompts)
+    return np.vectorize(told, otypes=[object])(loss, fewer, surface.prompts)

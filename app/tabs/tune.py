@@ -117,7 +117,7 @@ class TuneTab:
         about = tuning_about(job, self.workshop.shelf.held(job.model))
         return {
             self.map: map_value(job, result, about),
-            self.front: front_value(result, about),
+            self.front: front_value(job, result, about),
             self.table: gr.update(value=table, label=table_label(result), visible=not table.empty),
             self.best: best_json(result),
         }

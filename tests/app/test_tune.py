@@ -14,7 +14,7 @@ from analysis.tuning import Candidate, Goal, Tuning
 from app.job import Job, LaneSpec
 from app.perform import perform
 from app.problems import Problems
-from app.tune import TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
+from app.tune import TAU, K, TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
 from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
 from app.workshop import Workshop
 from core import GenerationConfig
@@ -37,10 +37,10 @@ def test_search_ends_with_a_setting_within_the_budget(workshop: Workshop) -> Non
     assert all(text.startswith("running: ") for text, _ in told[:-1])
     assert set(json.loads(best_json(result))) == {"entropy_threshold", "recent"}
     about = tuning_about(tune_job(), workshop.shelf.held("embedded"))
-    for value in (map_value(tune_job(), result, about), front_value(result, about)):
+    for value in (map_value(tune_job(), result, about), front_value(tune_job(), result, about)):
         assert json.loads(value)["variants"][0]["figure"]["data"]
         for part in (
-            "2 prompts",
+            "2 prompts of ",
             "float32 on cpu",
             "1 thread",
             "blocks of 8",
@@ -49,6 +49,9 @@ def test_search_ends_with_a_setting_within_the_budget(workshop: Workshop) -> Non
         ):
             assert part in json.loads(value)["about"]
     assert len(workshop.turns) == 0
+    timed = replace(tune_job(), goal=Goal(objective="seconds"))
+    assert "more of the best to confirm it" in tuning_about(timed, None)
+    assert "to confirm it" not in about
 
 
 LOW, BEST, GIVEN_UP = (Setting("entropy", {"entropy_threshold": tau, "recent": 8}) for tau in (1.0, 2.0, 5.0))
@@ -71,6 +74,22 @@ def test_table_says_of_what_its_shares_are_and_how_far_they_spread() -> None:
     assert "95 %" not in table_label(FOUND)
 
 
+def test_a_loss_on_some_prompts_is_told_as_the_least_and_never_as_a_gain() -> None:
+    """A cache may still solve what no cache does not, so that what can come of it begins below zero."""
+    others = [
+        Candidate(Setting("entropy", {TAU: tau, K: k}), 0.5, -0.4, 1) for tau in (1.0, 5.0) for k in (8, 9)
+    ]
+    found = replace(FOUND, candidates=tuple(others), best=None, front=(), goal=Goal("accuracy", 0.0))
+    job = replace(tune_job(), goal=found.goal)
+    assert set(table_of(job, found)["accuracy lost, %"]) == {"≥ 0.0"}
+    lost = json.loads(map_value(job, found, ""))["variants"][0]["figure"]["data"][1]
+    assert {text for row in lost["text"] for text in row} == {"<b>≥ 0%</b><br>n 1"}
+    assert {field[1] for row in lost["customdata"] for field in row} == {"≥ "}
+    [points] = json.loads(front_value(job, found, ""))["variants"][0]["figure"]["data"]
+    assert points["customdata"] == ["≥ "] * 4
+    assert points["y"] == [0.0] * 4
+
+
 def test_the_best_is_told_by_what_was_measured_again_wherever_it_is_shown() -> None:
     """The race picks the least of many noisy costs, which is too low."""
     told = replace(FOUND, confirmed=Confirmation(0.9, 0.7, 1.1, 6))
@@ -89,7 +108,7 @@ def test_the_best_is_told_by_what_was_measured_again_wherever_it_is_shown() -> N
     assert "<b>90%</b><br>70–110" in texts
     assert "<b>50%</b>" not in texts
     assert "90.0% of the seconds" in texts
-    marks = json.loads(front_value(told, ""))["variants"][0]["figure"]["data"]
+    marks = json.loads(front_value(job, told, ""))["variants"][0]["figure"]["data"]
     assert [mark["x"] for mark in marks if mark.get("name") == "best, measured again"] == [[0.9]]
 
 
