@@ -92,6 +92,15 @@ def summarise_drift(traces: Sequence[Trace], group: str = "prompts", seed: int =
     )
 
 
+def distinct_signals(pairs: DriftPairs) -> list[str]:
+    """The signals, less those that repeat another: of one token a step the mean entropy is the largest."""
+    kept: list[str] = []
+    for name in SIGNALS:
+        if not any(np.array_equal(pairs.signals[name], pairs.signals[other]) for other in kept):
+            kept.append(name)
+    return kept
+
+
 def mismatched(pairs: DriftPairs) -> DriftPairs | None:
     """Each prompt's signals beside the next prompt's drift at the same steps: what the steps alone explain.
 

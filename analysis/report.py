@@ -18,7 +18,7 @@ from analysis import plots
 from analysis.correlation import drift_pairs
 from analysis.diagnose import diagnose
 from analysis.drift import drift
-from analysis.observation import SPANS, Observation, summarise_drift
+from analysis.observation import SPANS, Observation, distinct_signals, summarise_drift
 from analysis.report_tables import bench_table, comparison_table, correlation_table, run_table, tuning_table
 from analysis.resampling import MIN_GROUPS, MIN_ROWS
 from analysis.results import Results
@@ -144,13 +144,14 @@ def _observed(results: Results) -> Iterable[Section]:
         rule = traces[0].generation["unmask"]
         pairs, seen = drift_pairs(traces), summarise_drift(traces)
         ranked = replace(seen.spans["all"].correlation, without_tail=seen.spans["answer"].correlation)
+        found = seen.spans["answer"].detections
         yield Section(
             title=f"Drift without a cache, {rule} rule",
             notes=(_described(traces), *_drift_notes(seen)),
             table=correlation_table(seen),
             figures=(
                 plots.scatter_figure(pairs, ranked),
-                plots.detection_figure(list(seen.spans["answer"].detections.values())),
+                plots.detection_figure([found[name] for name in distinct_signals(pairs.of_answer())]),
                 plots.volatility_figure(seen.volatility),
                 plots.layers_figure(drift(traces[0])),
             ),

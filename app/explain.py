@@ -7,7 +7,7 @@ import numpy as np
 
 from analysis.correlation import DriftPairs, detect, drift_pairs
 from analysis.drift import drift
-from analysis.observation import SIGNALS as RIVALS
+from analysis.observation import distinct_signals
 from analysis.plots import (
     detection_figure,
     layers_figure,
@@ -99,16 +99,7 @@ def signals_panel(record: RunRecord) -> str:
 
 
 def _found(pairs: DriftPairs) -> list[Detection]:
-    return [one for one in (detect(pairs, signal) for signal in _distinct(pairs)) if one.varies]
-
-
-def _distinct(pairs: DriftPairs) -> list[str]:
-    """The signals, less those that repeat another: of one token a step the mean entropy is the largest."""
-    kept: list[str] = []
-    for name in RIVALS:
-        if not any(np.array_equal(pairs.signals[name], pairs.signals[other]) for other in kept):
-            kept.append(name)
-    return kept
+    return [one for one in (detect(pairs, signal) for signal in distinct_signals(pairs)) if one.varies]
 
 
 def _best_text(found: Sequence[Detection]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.correlation import DriftPairs
+from analysis.observation import SIGNALS
 from app import explain
 from app.drift import measure_drift
 from app.explain import signals_panel
@@ -56,7 +57,7 @@ def test_the_best_signal_is_named_with_those_it_cannot_be_told_from(
     record: RunRecord, monkeypatch: pytest.MonkeyPatch, doubt: str, said: str
 ) -> None:
     moved, noise, other, blind, dull = np.random.default_rng(3).normal(size=(5, 300))
-    signals = {name: np.ones(300) for name in explain.RIVALS}
+    signals = {name: np.ones(300) for name in SIGNALS}
     signals["max_entropy"] = blind if doubt == "none" else moved + noise / 9
     signals["max_doubt"] = {"like": moved + other / 9, "blind": blind, "none": dull}[doubt]
     pairs = DriftPairs(
