@@ -4,15 +4,17 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from statistics import mean, median, quantiles
+from statistics import mean, median
 
 import torch
 
 from analysis.bench_point import BenchPoint
 from analysis.recorder import TraceRecorder
 from analysis.settings import Setting
+from analysis.spread import spread
 from analysis.trace import SECONDS, Trace
 from core import GenerationConfig, LanguageModel, stream
+from core.timing import CLOCKS, reading
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,14 @@ def bench(
     places: Sequence[Place],
     repeats: int,
     seed: int = 0,
+    clock: str = "wall",
 ) -> Iterator[BenchPoint]:
     """Measure every setting at every place; runs of the settings alternate. Yields place by place.
 
-    Raises ValueError where prompt and generation exceed the model's positions.
+    clock: one of core.timing.CLOCKS. Raises ValueError for another, for `cpu` on a GPU, and where prompt and
+    generation exceed the model's positions.
     """
+    check_clock(clock, model.device)
     for place in places:
         total = place.prompt_length + base.gen_length
         if total > model.spec.max_positions:
@@ -82,14 +87,22 @@ def bench(
         peaks: dict[str, int | None] = {}
         for repeat in range(repeats + 1):
             for setting in settings:
-                run, peak = _run(model, prompts, setting, base)
+                with reading(clock):
+                    run, peak = _run(model, prompts, setting, base)
                 # The first round warms up and is not counted.
                 if repeat:
                     runs[setting.label].append(run)
                     peaks[setting.label] = peak
         for setting in settings:
             made = runs[setting.label], setting.decoding(base).gen_length, place, peaks[setting.label]
-            yield _point(model, setting, *made)
+            yield _point(model, setting, clock, *made)
+
+
+def check_clock(clock: str, device: torch.device) -> None:
+    """Raise ValueError for a clock that is none, or that can't tell what a GPU takes."""
+    allowed = ["wall"] if device.type == "cuda" else list(CLOCKS)
+    if clock not in allowed:
+        raise ValueError(f"clock is {clock!r}; allowed on {device.type}: {', '.join(allowed)}")
 
 
 def random_prompts(model: LanguageModel, place: Place, seed: int) -> list[list[int]]:
@@ -116,6 +129,7 @@ def _run(
 def _point(
     model: LanguageModel,
     setting: Setting,
+    clock: str,
     runs: list[_BatchRun],
     gen_length: int,
     place: Place,
@@ -157,11 +171,9 @@ def _point(
         overhead_low=overhead_low,
         overhead_high=overhead_high,
         num_plans=len(plans),
+        clock=clock,
     )
 
 
 def _quartiles(values: Sequence[float]) -> tuple[float | None, float | None]:
-    if len(values) < 2:
-        return None, None
-    low, _, high = quantiles(values, n=4, method="inclusive")
-    return low, high
+    return spread(values) if len(values) > 1 else (None, None)

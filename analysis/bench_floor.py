@@ -1,7 +1,6 @@
 """Floor: what a step costs beside its own matrix products, run alone at the same row counts."""
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
@@ -20,11 +19,10 @@ from core.policies.base import Outcome, Plan
 from core.policies.entropy_cache import EntropyCache, EntropyCacheConfig
 from core.rows import gather_rows, row_index, to_rows
 from core.state import DecodeState
+from core.timing import CLOCKS
 
 WINDOW = 32  # targets of a step: the sliding window keeps their number
 WARM_UP = 3
-# Processor seconds of this process leave out the time that other programs take from it.
-CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 PRODUCTS = ("projections", "attention", "mlp", "head")
 PARTS = ("gather", *PRODUCTS, "plan")
 

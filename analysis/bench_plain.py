@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from analysis.bench_floor import CLOCKS
 from core import GenerationConfig, LanguageModel, create_policy, generate
 from core.models.transformer import Layer
+from core.timing import CLOCKS
 
 KINDS = ("none", "prefix", "dual")
 KeysValues = list[tuple[Tensor, Tensor]]

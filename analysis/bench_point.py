@@ -17,10 +17,11 @@ class BenchPoint:
     partial_seconds: a step of that kind without its decision, None where no such step was taken; full where
     any sequence's is, as the first one always. plan_seconds: the decision of a step after the first.
     partial_rows: rows a partial step recomputes, mean over the sequences. decision_overhead: plan over all
-    seconds of a run, as the paper defines it. *_low, *_high: quartiles over the steps and over the runs, None
-    where there is one alone; num_plans: decisions timed. spread: (slowest - fastest) / median of the runs'
-    seconds. tokens_per_second: generated tokens of all sequences, each up to and including its first
-    end-of-text. peak_bytes: device memory, None on a CPU.
+    seconds of a run, as the paper defines it. *_low, *_high: their spread (see `analysis.spread`) over the
+    steps and over the runs, None where there is one alone; num_plans: decisions timed. spread: (slowest -
+    fastest) / median of the runs' seconds. tokens_per_second: generated tokens of all sequences, each up to
+    and including its first end-of-text. peak_bytes: device memory, None on a CPU. clock: wall seconds or
+    `cpu`, this process's own seconds of the processor.
     """
 
     setting: str
@@ -49,6 +50,7 @@ class BenchPoint:
     overhead_low: float | None = None
     overhead_high: float | None = None
     num_plans: int | None = None
+    clock: str = "wall"
 
     @classmethod
     def from_json(cls, data: Any) -> "BenchPoint":

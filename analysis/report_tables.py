@@ -111,6 +111,7 @@ def _point_row(point: BenchPoint) -> dict[str, str]:
         "generated tokens": str(point.gen_length),
         "batch": str(point.batch),
         "number type, device, threads": f"{point.dtype}, {point.device}, {point.threads}",
+        "seconds of the clock": point.clock,
         "runs": str(point.repeats),
         "steps": str(point.steps),
         "full step, ms": milliseconds(point.full_seconds),

@@ -1,9 +1,26 @@
 """Stopwatch: exclusive seconds by part of a step, on kernels that may run asynchronously."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
+
+# Where other programs share the processor, its own seconds are those that they do not lengthen.
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+_clock: ContextVar[Callable[[], float]] = ContextVar("clock", default=time.perf_counter)
+
+
+@contextmanager
+def reading(clock: str) -> Iterator[None]:
+    """Stopwatches that are made meanwhile read that one of CLOCKS; on CUDA they read events all the same."""
+    token = _clock.set(CLOCKS[clock])
+    try:
+        yield
+    finally:
+        _clock.reset(token)
 
 
 class Stopwatch:
@@ -13,7 +30,7 @@ class Stopwatch:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self.cuda = device.type == "cuda"
+        self.cuda, self._clock = device.type == "cuda", _clock.get()
         # Seconds on a CPU, CUDA events on a GPU.
         self.laps: list[tuple[str, Any]] = []
         self.start()
@@ -36,7 +53,7 @@ class Stopwatch:
 
     def _now(self) -> Any:
         if not self.cuda:
-            return time.perf_counter()
+            return self._clock()
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from analysis.bench import Place, bench
+from analysis.bench import Place, bench, check_clock
 from analysis.bench_point import BenchPoint
 from analysis.cli import parsing
 from analysis.cli.progress import progress
@@ -17,8 +17,10 @@ from analysis.environment import environment
 from analysis.measure import reference_of
 from analysis.settings import Setting, check_different, longest
 from analysis.shapes import SHAPES, parse_shape, random_model
+from analysis.spread import FEWEST_FOR_QUARTILES
 from core import GenerationConfig, LanguageModel, ModelSpec, load_model
 from core.models.loading import device_named
+from core.timing import CLOCKS
 
 DEFAULT = ("dual", "entropy:entropy_threshold=inf")
 MOST_BATCH = 4096
@@ -53,6 +55,9 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
         metavar="NAME[:KEY=VALUE,...]",
         help=f"settings to measure beside no cache ({' '.join(DEFAULT)})",
     )
+    parser.add_argument(
+        "--clock", choices=tuple(CLOCKS), default="wall", help="wall or processor seconds (wall)"
+    )
     parser.add_argument("--decisions", action="store_true", help="a Markdown table of decisions alone")
     parser.add_argument("--json", type=Path, metavar="OUT", help="every point")
     parser.set_defaults(command=command)
@@ -81,9 +86,10 @@ def command(arguments: argparse.Namespace) -> int:
             with parsing.checking():
                 model = model_of(arguments, shape)
                 _check_room(model.ref, model.spec, lengths, most)
+                check_clock(arguments.clock, model.device)
             machine = machine or environment(model)
             for place in progress(places, model.ref):
-                points.extend(bench(model, base, settings, [place], arguments.repeats))
+                points.extend(bench(model, base, settings, [place], arguments.repeats, clock=arguments.clock))
         complete = True
     except KeyboardInterrupt:
         pass
@@ -157,7 +163,7 @@ def _report(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
     same = {(p.model, p.prompt_length, p.batch): p for p in points if p.setting.partition(":")[0] == "none"}
     return [
         f"{first.dtype} on {first.device}, {counted(first.threads, 'thread')}, "
-        f"{counted(first.repeats, 'run')} after a warm-up",
+        f"{counted(first.repeats, 'run')} after a warm-up, {first.clock} seconds",
         f"decoding: {settings_text(base.to_dict())}",
         "",
         table(HEADER, [_row(p, same.get((p.model, p.prompt_length, p.batch))) for p in points]),
@@ -166,9 +172,10 @@ def _report(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
         "",
         "full, partial: median forward and decode milliseconds of such a step of the whole batch; plan:",
         "the policy's own work in a step. The entropies come with the softmax that every policy's",
-        "confidence needs and are in decode. x parallel: against no cache with the same commits. spread:",
-        "(slowest - fastest) / median of the runs. With random weights, what a policy chooses is what it",
-        "chooses for an untrained model.",
+        "confidence needs and are in decode; attention that a policy looks at slows the forward, not the",
+        "plan. x parallel: against no cache with the same commits, ratio of the medians. spread: (slowest -",
+        "fastest) / median of the runs. With random weights, what a policy chooses is what it chooses for an",
+        "untrained model.",
     ]
 
 
@@ -180,7 +187,7 @@ def _decisions(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
     first = deciding[0]
     return [
         f"{first.dtype} on {first.device}, {counted(first.threads, 'thread')}, batch {first.batch}, "
-        f"{counted(first.repeats, 'run')} of {first.steps} steps after a warm-up; "
+        f"{counted(first.repeats, 'run')} of {first.steps} steps after a warm-up, {first.clock} seconds; "
         f"{settings_text(base.to_dict())}",
         "",
         table(DECISION_HEADER, [_decision_row(point) for point in deciding], markdown=True),
@@ -199,12 +206,18 @@ def _decision_row(point: BenchPoint) -> list[str]:
         "all" if point.partial_rows is None else figure(point.partial_rows),
         _spread(step, 1000, figure),
         _spread(point.plan_seconds, 1000, figure),
-        f"{_spread(point.plan_low, 1000, figure)} to {_spread(point.plan_high, 1000, figure)}",
+        f"{_range(point.num_plans)}{_spread(point.plan_low, 1000, figure)} to "
+        f"{_spread(point.plan_high, 1000, figure)}",
         str(point.num_plans),
         _share(point.decision_overhead),
-        f"{_share(point.overhead_low)} to {_share(point.overhead_high)}",
+        f"{_range(point.repeats)}{_share(point.overhead_low)} to {_share(point.overhead_high)}",
         str(point.repeats),
     ]
+
+
+def _range(count: int | None) -> str:
+    """What stands before a spread that is no quartiles, of too few values for them."""
+    return "range " if count is not None and 1 < count < FEWEST_FOR_QUARTILES else ""
 
 
 def _spread(value: float | None, factor: float, shown: Callable[[float], str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from analysis.bench import Place, random_prompts
-from analysis.bench_floor import CLOCKS, PARTS, PRODUCTS, WARM_UP, WINDOW, FloorPoint, measure_floor
+from analysis.bench_floor import PARTS, PRODUCTS, WARM_UP, WINDOW, FloorPoint, measure_floor
 from analysis.bench_memory import measure_memory
 from analysis.bench_plain import PlainPoint, measure_plain
 from analysis.cli import parsing
@@ -16,6 +16,7 @@ from analysis.cli.bench import MOST_BATCH, model_of, numbers_of
 from analysis.cli.text import counted, percent, table, table_line
 from analysis.environment import environment
 from core import GenerationConfig, LanguageModel
+from core.timing import CLOCKS
 
 DEFAULT_SHAPE = "small:hidden_size=512,num_layers=12"
 DEFAULT_ROWS = (32, 64, 128)

@@ -1,6 +1,7 @@
 """Bench: shapes as text, what a point counts, and the command on a model of a few thousand weights."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import torch
 
 from analysis import TraceRecorder
 from analysis.__main__ import main
-from analysis.bench import Place, _BatchRun, bench, random_prompts
+from analysis.bench import Place, _BatchRun, bench, check_clock, random_prompts
 from analysis.bench_point import BenchPoint, to_frame
 from analysis.settings import Setting
 from analysis.shapes import SHAPES, parse_shape, random_model
 from core import GenerationConfig, generate
+from core.timing import CLOCKS
 
 TINY = "small:num_layers=2,hidden_size=64,vocab_size=64"
 BASE = GenerationConfig(gen_length=8, block_length=4, unmask="quota", steps=4)
@@ -97,13 +99,18 @@ def test_random_prompts_hold_no_special_token() -> None:
 def test_bench_writes_every_point(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.json"
     size = ["--gen-length", "8", "--block-length", "4", "--steps", "4", "--prompt-lengths", "4,8"]
-    where = ["--shapes", TINY, "--device", "cpu", "--repeats", "1", "--json", str(out)]
+    where = ["--shapes", TINY, "--device", "cpu", "--clock", "cpu", "--repeats", "1", "--json", str(out)]
     assert main(["bench", *size, *where, "--policies", "dual"]) == 0
     data = json.loads(out.read_text())
     assert [point["setting"] for point in data["points"]] == ["none", "dual"] * 2
     assert data["environment"]["torch"]
     said = capsys.readouterr().out
-    for wanted in ("untrained", "1 run after a warm-up", "one measurement", "dual (no settings)"):
+    for wanted in (
+        "untrained",
+        "1 run after a warm-up, cpu seconds",
+        "one measurement",
+        "dual (no settings)",
+    ):
         assert wanted in said
 
 
@@ -140,6 +147,25 @@ def test_decisions_are_a_table_of_every_deciding_setting_with_its_spread(
     for row in rows[2:]:
         low, high = map(float, row[7].split(" to "))
         assert low <= float(row[6]) <= high
+        # Quartiles of two runs would be made up.
+        assert row[10].startswith("range ")
+
+
+def test_processor_seconds_leave_out_what_others_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step in which this process waits for something else counts as what it computed."""
+    model = random_model(TINY, torch.device("cpu"), torch.float32)
+    head = model.backbone.logits
+    monkeypatch.setattr(model.backbone, "logits", lambda hidden: time.sleep(0.05) or head(hidden))
+    found = {
+        clock: next(bench(model, BASE, [Setting("none")], [Place(5, 1)], 1, clock=clock)) for clock in CLOCKS
+    }
+    assert found["wall"].seconds >= 4 * 0.05
+    assert found["cpu"].seconds < found["wall"].seconds / 2
+    assert [point.clock for point in found.values()] == ["wall", "cpu"]
+    with pytest.raises(ValueError, match="clock is 'sun'; allowed on cpu: wall, cpu"):
+        next(bench(model, BASE, [Setting("none")], [Place(5, 1)], 1, clock="sun"))
+    with pytest.raises(ValueError, match="allowed on cuda: wall"):
+        check_clock("cpu", torch.device("cuda"))
 
 
 def test_points_written_without_quartiles_are_read() -> None:
