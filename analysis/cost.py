@@ -66,8 +66,8 @@ def step_flops(trace: Trace, rows: np.ndarray, logit_rows: np.ndarray) -> np.nda
 
     Per layer and n rows: projections 2n(2 d H D + 2 d G D), the gated MLP 6 n d f, attention over the
     canvas 4 n L H D; then 2 r d V for the head. A multiply and an add are two operations. Every layer is
-    counted in full for each row, as the method has it. This engine makes only K and V of rows that predict
-    nothing in the last layer, which `bench_roofline.ModelCost.flops` counts: up to a part in N fewer.
+    counted in full for each row, as the method has it. In the last layer this engine makes only q, K and V of
+    rows that predict nothing, which `bench_roofline.ModelCost.flops` counts: up to a part in N fewer.
     """
     names = ("hidden_size", "intermediate_size", "num_heads", "num_kv_heads", "head_dim", "vocab_size")
     missing = [name for name in names if not isinstance(trace.model.get(name), int)]
