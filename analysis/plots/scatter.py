@@ -39,8 +39,9 @@ def ranked_lines(pairs: DriftPairs, correlation: Correlation, signal: str = "max
     if behind:
         of_all = _short_text("Spearman", correlation.plain[signal])
         step = _short_text("given the step", correlation.given_step[signal])
-        filler = f"{behind} that only fill in what follows the end of the text"
-        lines.append(f"all {counted(len(pairs.drift), 'step')}, with {filler}: {of_all}; {step}")
+        lines.append(f"all {counted(len(pairs.drift), 'step')}: {of_all}; {step}")
+        share = f"{behind / len(pairs.drift):.0%}"
+        lines.append(f"{behind} of these ({share}) only fill in what follows the end of the text")
     if hidden := int((~_has_place(pairs, signal)).sum()):
         lines.append(f"{hidden} of {counted(len(pairs.drift), 'step')} at exactly 0 not drawn")
     return lines
@@ -80,9 +81,9 @@ def scatter_figure(
     y_title = f"drift of {pairs.positions} positions"
     if not pairs.every_position:
         y_title += " (observed only)"
-    apply_theme(figure, "<br>".join(lines), SIGNALS[signal], y_title, dark)
-    figure.update_layout(title={"y": 0.98, "yref": "container", "yanchor": "top"})
-    figure.update_layout(margin_t=LINE * (len(lines) + 2))
+    room = LINE * (len(lines) + 2)
+    apply_theme(figure, "<br>".join(lines), SIGNALS[signal], y_title, dark, height=280 + room)
+    figure.update_layout(title={"y": 1, "yref": "container", "yanchor": "top", "pad_t": LINE}, margin_t=room)
     figure.update_yaxes(type="log", exponentformat="power")
     if signal in LOG_SIGNALS:
         figure.update_xaxes(type="log", exponentformat="power")

@@ -112,7 +112,8 @@ def test_points_after_the_answer_are_drawn_and_told_apart(watched: Trace) -> Non
     said = figure.layout.title.text
     assert "within the answer: Spearman" in said
     assert "n = 15 steps of this run" in said
-    assert "all 23 steps, with 8 that only fill in what follows the end of the text" in said
+    assert "all 23 steps: Spearman" in said
+    assert "8 of these (35%) only fill in what follows the end of the text" in said
     assert said.count("given the step") == 2
 
 
