@@ -8,8 +8,8 @@ from analysis.tuning import Candidate, Tuning
 from analysis.wording import counted
 from app.cards import model_text, rule_text
 from app.figures import plot_value, variant
-from app.readings import FRONT, TUNE_MAP
 from app.tune import TAU, K, TuneJob, name_of, verdict
+from app.tune_readings import FRONT, TUNE_MAP
 from core import LanguageModel
 
 

@@ -13,11 +13,11 @@ from app.forms import parse_json, read_all
 from app.pacing import PLOTS_HZ, Pace
 from app.panels import panel
 from app.problems import Problems
-from app.readings import FRONT, TUNE_MAP
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE, Controls, policy_value
 from app.tabs.decode import OWN_LINE, one_prompt
 from app.tune import ERRAND, TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
+from app.tune_readings import FRONT, TUNE_MAP
 from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
 from app.visitors import visitor_of
 from app.workshop import Workshop
