@@ -18,7 +18,7 @@ from core import GenerationConfig, LanguageModel, load_model
 DEFAULT = ("prefix", "dual", "entropy")
 HEADER = (
     "setting", "tokens/s", "quartiles", "x vanilla", "x parallel", "x fastest", "flops", "recomputed",
-    "tokens/step", "decision", "agreement", "solved", "lost, gained",
+    "commits/step", "decision", "agreement", "solved", "lost, gained",
 )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def report(
         "tokens/s: median over prompts of the median over repeats. x vanilla, x parallel, x fastest: median",
         "over prompts of the seconds of one token a step, of the same commit rule, both without a cache, and",
         "of the fastest row, over this row's. quartiles, and in brackets: over prompts; of fewer than four",
-        "their range. flops: of the method, by formula. tokens/step: all committed positions, also such as",
+        "their range. flops: of the method, by formula. commits/step: all committed positions, also such as",
         "only fill in what follows the end of the text. agreement: tokens equal to parallel's up to there.",
         "solved: with Wilson's 95 % interval. lost, gained: prompts solved by parallel alone, by this row",
         "alone.",

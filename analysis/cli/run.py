@@ -23,7 +23,7 @@ from analysis.trace import Trace
 from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, load_model
 
 HEADER = (
-    "prompt", "in", "out", "steps", "full", "recomputed", "tokens/step", "tokens/s", "decision", "seconds",
+    "prompt", "in", "out", "steps", "full", "recomputed", "commits/step", "tokens/s", "decision", "seconds",
 )  # fmt: skip
 
 

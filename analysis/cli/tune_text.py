@@ -55,7 +55,8 @@ def map_lines(plane: Surface, grid: Tuning, markdown: bool = False) -> list[str]
     header = (f"{plane.x_name} \\ {plane.y_name}", *map(str, plane.y))
     most = max(candidate.prompts for candidate in grid.candidates)
     return [
-        f"{grid.goal.objective} as a share of no cache / {grid.goal.keep} lost, {counted(most, 'prompt')};",
+        f"sum of {grid.goal.objective} as a share of no cache's / {grid.goal.keep} lost, "
+        f"{counted(most, 'prompt')};",
         f"* on the front, [ ] loses more than {grid.goal.budget:.2%}:",
         "",
         table(header, rows, markdown=markdown),
