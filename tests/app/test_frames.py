@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.comparison import agreement
-from app import readings
+from app import readings, tune_readings
 from app.cards import cards
 from app.drift import measure_drift
 from app.explain import map_panel, measure_staleness, staleness_panel, tokens_panel, whatif_panel
@@ -26,7 +26,9 @@ from app.workshop import Workshop
 from core import GenerationConfig
 
 Make = Callable[..., Job]
-READINGS = [value for value in vars(readings).values() if isinstance(value, Reading)]
+READINGS = [
+    value for of in (readings, tune_readings) for value in vars(of).values() if isinstance(value, Reading)
+]
 
 
 def run(workshop: Workshop, job: Job) -> RunRecord:
