@@ -204,10 +204,10 @@ def _decision_row(point: BenchPoint) -> list[str]:
         str(point.hidden_size),
         str(point.prompt_length),
         "all" if point.partial_rows is None else figure(point.partial_rows),
-        _spread(step, 1000, figure),
-        _spread(point.plan_seconds, 1000, figure),
-        f"{_range(point.num_plans)}{_spread(point.plan_low, 1000, figure)} to "
-        f"{_spread(point.plan_high, 1000, figure)}",
+        _scaled(step, 1000, figure),
+        _scaled(point.plan_seconds, 1000, figure),
+        f"{_range(point.num_plans)}{_scaled(point.plan_low, 1000, figure)} to "
+        f"{_scaled(point.plan_high, 1000, figure)}",
         str(point.num_plans),
         _share(point.decision_overhead),
         f"{_range(point.repeats)}{_share(point.overhead_low)} to {_share(point.overhead_high)}",
@@ -220,29 +220,26 @@ def _range(count: int | None) -> str:
     return "range " if count is not None and 1 < count < FEWEST_FOR_QUARTILES else ""
 
 
-def _spread(value: float | None, factor: float, shown: Callable[[float], str]) -> str:
+def _scaled(value: float | None, factor: float, shown: Callable[[float], str]) -> str:
     return "-" if value is None else shown(factor * value)
 
 
 def _share(value: float | None) -> str:
     """With two decimals: what is judged here lies below one per cent."""
-    return _spread(value, 100, lambda share: f"{share:.2f} %")
+    return _scaled(value, 100, lambda share: f"{share:.2f} %")
 
 
 def _row(point: BenchPoint, parallel: BenchPoint | None) -> list[str]:
-    def milliseconds(seconds: float | None) -> str:
-        return "-" if seconds is None else figure(1000 * seconds)
-
     return [
         point.setting,
         str(point.num_layers),
         str(point.hidden_size),
         str(point.prompt_length),
         str(point.batch),
-        milliseconds(point.full_seconds),
-        milliseconds(point.partial_seconds),
+        _scaled(point.full_seconds, 1000, figure),
+        _scaled(point.partial_seconds, 1000, figure),
         "-" if point.partial_rows is None else figure(point.partial_rows),
-        milliseconds(point.plan_seconds),
+        _scaled(point.plan_seconds, 1000, figure),
         percent(point.decision_overhead),
         figure(point.tokens_per_second),
         figure(parallel.seconds / point.seconds if parallel else None),

@@ -108,11 +108,11 @@ def breaks_late(whole: Callable[..., object]) -> Callable[..., object]:
     """The same function, out of memory from its third call on."""
     calls = []
 
-    def breaking(*arguments: object) -> object:
+    def breaking(*arguments: object, **named: object) -> object:
         calls.append(arguments)
         if len(calls) > 2:
             raise RuntimeError("out of memory")
-        return whole(*arguments)
+        return whole(*arguments, **named)
 
     return breaking
 
