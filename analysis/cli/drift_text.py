@@ -20,7 +20,7 @@ RIVALS = [signal for signal in SIGNALS if signal != ENTROPY]
 def drift_lines(seen: Observation) -> list[str]:
     """Report lines for one group of prompts: a row a signal, and where volatility settles."""
     lines = [
-        f"drift without a cache, {seen.rule} rule, {seen.pace:.2f} tokens a step, "
+        f"drift without a cache, {seen.rule} rule, {seen.pace:.2f} commits a step, "
         f"n = {seen.spans['all'].pairs} step pairs of {counted(seen.prompts, 'prompt')}, "
         f"{percent(seen.share_behind)} of which only fill in what follows the end of the text",
         "Spearman of a step's signal with the drift of cached positions to the next step; 95 % interval over "
@@ -63,7 +63,7 @@ def _signal_rows(steps: str, span: Span) -> list[list[str]]:
 def entropy_table(observations: Sequence[Observation], markdown: bool = False) -> str:
     """Entropy against the drift that follows, a row a group and span."""
     header = (
-        "family", "steps", "prompts", "pairs", "tokens a step", "rho of max entropy", "p", "mean of prompts",
+        "family", "steps", "prompts", "pairs", "commits a step", "rho of max entropy", "p", "mean of prompts",
         "given count", "given step", "mismatched prompts", "ROC area, top-decile drift",
     )  # fmt: skip
     rows = []

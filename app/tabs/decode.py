@@ -18,8 +18,7 @@ from app.forms import entered
 from app.going import begin
 from app.job import OBSERVE, Job
 from app.panels import panel
-from app.perform import Moment
-from app.perform import one_prompt as one_prompt
+from app.perform import Moment, one_prompt
 from app.runs import RunRecord
 from app.screen import Parts, Screen, Updates, cards_value, status
 from app.speeds import measure_speeds

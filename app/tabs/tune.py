@@ -12,10 +12,11 @@ from app.figures import plot_value
 from app.forms import parse_json, read_all
 from app.pacing import PLOTS_HZ, Pace
 from app.panels import panel
+from app.perform import one_prompt
 from app.problems import Problems
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE, Controls, policy_value
-from app.tabs.decode import OWN_LINE, one_prompt
+from app.tabs.decode import OWN_LINE
 from app.tune import ERRAND, TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
 from app.tune_readings import FRONT, TUNE_MAP
 from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
