@@ -55,7 +55,7 @@ def canvas_width(rng: Random, length: int) -> int | None:
     Three in ten get a longer empty tail, so that the model ends its answer in a long canvas.
     """
     kind = rng.random()
-    extra = 0 if kind < 0.7 else rng.randint(1, 32) if kind < 0.85 else rng.randint(32, 190)
+    extra = 0 if kind < 0.7 else rng.randint(1, 32) if kind < 0.85 else rng.randint(32, 256)
     return next((w for w in WIDTHS if w >= length + extra), next((w for w in WIDTHS if w >= length), None))
 
 

@@ -23,9 +23,9 @@ class Corrupted:
 def corrupt(batch: Batch, recipe: Recipe, generator: torch.Generator) -> Corrupted:
     """Mask each response token with probability t ~ U(min_mask_rate, 1), stratified, loss weighted 1/t.
 
-    A share `block_states` of the rows takes instead the canvases that block-wise decoding visits: left
-    of a random block clean, right of it all masked, the block itself masked with t and weighted by
-    (blocks / t). Half of the other rows also mask the worked examples' answers.
+    Half of the rows with worked examples also mask the examples' answers. Of all other rows a share
+    `block_states` takes the canvases that block-wise decoding visits: left of a random block clean,
+    right of it all masked, the block itself masked with t and weighted by (blocks / t).
     """
     tokens = batch.tokens
     count, width = tokens.shape
@@ -36,7 +36,8 @@ def corrupt(batch: Batch, recipe: Recipe, generator: torch.Generator) -> Corrupt
     rate = rate[torch.randperm(count, generator=generator)]
     rate = (recipe.min_mask_rate + (1 - recipe.min_mask_rate) * rate)[:, None]
     hit = torch.rand(count, width, generator=generator) < rate
-    blockwise = torch.rand(count, 1, generator=generator) < recipe.block_states
+    dense = batch.shown.any(1, keepdim=True) & (torch.rand(count, 1, generator=generator) < 0.5)
+    blockwise = ~dense & (torch.rand(count, 1, generator=generator) < recipe.block_states)
 
     blocks = (stop - start + recipe.block_length - 1) // recipe.block_length
     chosen = (torch.rand(count, 1, generator=generator) * blocks).long()
@@ -44,11 +45,10 @@ def corrupt(batch: Batch, recipe: Recipe, generator: torch.Generator) -> Corrupt
     in_block = response & (block_of == chosen)
     beyond = response & (block_of > chosen)
 
-    dense = torch.rand(count, 1, generator=generator) < 0.5
     eligible = torch.where(blockwise, in_block, response | (batch.shown & dense))
     scored = eligible & hit
     masked = scored | (blockwise & beyond)
-    real = (response & (column < stop)) | (batch.shown & dense & ~blockwise)
+    real = (response & (column < stop)) | (batch.shown & dense)
     weight = torch.where(blockwise, blocks, 1) / rate / real.sum(1, keepdim=True) / count
     rows = scored.flatten().nonzero().squeeze(1)
     return Corrupted(

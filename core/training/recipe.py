@@ -9,7 +9,7 @@ from core.training.problem import Problem
 from core.training.problems import draw
 from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID, SPECIALS
 
-WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
+WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024, 1280)
 EARLY = {"drill": 0.35, "math": 0.25, "table": 0.2, "code": 0.2}
 MIDDLE = {"drill": 0.2, "math": 0.35, "table": 0.2, "code": 0.25}
 LATE = {"drill": 0.04, "math": 0.3, "table": 0.28, "code": 0.38}
@@ -109,5 +109,6 @@ def draw_lesson(rng: Random, progress: float) -> Lesson:
     problem = draw(name, rng, held_out=False, largest=largest * rng.random())
     if progress < 0.3 or rng.random() > FEW_SHOT:
         return Lesson(problem)
-    shots = rng.randint(1, MOST_SHOTS)
+    # The larger of two draws: what is lost behind many examples is more than behind few.
+    shots = max(rng.randint(1, MOST_SHOTS), rng.randint(1, MOST_SHOTS))
     return Lesson(problem, tuple(draw(name, rng, held_out=False, largest=0.5) for _ in range(shots)))

@@ -192,6 +192,23 @@ def settled(page: Page) -> None:
     page.wait_for_selector('#grid[data-settled="yes"]')
 
 
+def run_to_its_end(page: Page) -> None:
+    """Press Run and wait until it is done. A short run's "running" may come and go between two looks."""
+    page.evaluate(
+        """() => {
+            const status = document.getElementById("status");
+            const seen = window.seenStates = [];
+            new MutationObserver((changes) => seen.push(...changes.map((change) => change.oldValue)))
+                .observe(status, { attributeFilter: ["data-state"], attributeOldValue: true });
+        }"""
+    )
+    page.click("#run")
+    page.wait_for_function(
+        """() => window.seenStates.includes("running")
+            && document.querySelector("#status[data-state='done']")"""
+    )
+
+
 def run_short(page: Page, compare: tuple[str, ...] = ()) -> None:
     """Run 32 tokens without watching drift, beside further policies, to its end."""
     for index, name in enumerate(compare):
@@ -199,6 +216,4 @@ def run_short(page: Page, compare: tuple[str, ...] = ()) -> None:
         page.locator("#lanes select").nth(index).select_option(name)
     set_generation(page, gen_length="32")
     page.locator("#observe").get_by_text("not at all").click()
-    page.click("#run")
-    wait_for(page, "running")
-    wait_for(page, "done")
+    run_to_its_end(page)

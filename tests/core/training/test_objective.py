@@ -68,6 +68,22 @@ def test_prompts_stay_clean_and_targets_are_what_was_masked(
     assert torch.equal(corrupted.targets, batch.tokens.flatten()[corrupted.rows])
 
 
+def test_worked_examples_are_answered_too_in_half_of_their_rows(tokenizer: Tokenizer) -> None:
+    """Whatever the share of block states: a row hides some of its examples' answers or none of them."""
+    few_shot = next(lesson for lesson in lessons(400) if 2 <= len(lesson.examples) <= 5)
+    sequence = encode(tokenizer, few_shot)
+    batch = collate([sequence] * 200, len(sequence.tokens))
+    for block_states in (0.0, 0.5, 0.99):
+        recipe = Recipe(tokens=1, block_states=block_states)
+        corrupted = corrupt(batch, recipe, torch.Generator().manual_seed(0))
+        hidden = ((corrupted.tokens == MASK_ID) & batch.shown).any(1)
+        assert 60 < int(hidden.sum()) < 140
+
+
+def test_canvases_as_long_as_few_shot_decoding_needs_are_trained_on() -> None:
+    assert WIDTHS[-1] == Recipe(tokens=1).spec.max_positions
+
+
 def test_weights_are_unbiased(tokenizer: Tokenizer) -> None:
     """Without an empty tail the expected weight of a batch is one, block states or not."""
     sequence = encode(tokenizer, Lesson(held_out("math", 1, seed=4)[0]))
@@ -79,9 +95,9 @@ def test_weights_are_unbiased(tokenizer: Tokenizer) -> None:
 
 
 def test_batches_have_one_width_and_the_budget(tokenizer: Tokenizer) -> None:
-    recipe = Recipe(tokens=1, batch_tokens=1024)
+    recipe = Recipe(tokens=1, batch_tokens=WIDTHS[-1])
     for batch, _ in zip(BatchStream(recipe, tokenizer, Random(0)), range(20), strict=False):
         width = batch.tokens.shape[1]
         assert width in WIDTHS
-        assert batch.tokens.shape[0] == 1024 // width
+        assert batch.tokens.shape[0] == WIDTHS[-1] // width
         assert (batch.response_stop <= width).all()
