@@ -192,8 +192,11 @@ def settled(page: Page) -> None:
     page.wait_for_selector('#grid[data-settled="yes"]')
 
 
-def run_to_its_end(page: Page) -> None:
-    """Press Run and wait until it is done. A short run's "running" may come and go between two looks."""
+def run_to_its_end(page: Page, button: str = "#run") -> None:
+    """Press Run, or another button that runs, and wait until it is done.
+
+    A short run's "running" may come and go between two looks.
+    """
     page.evaluate(
         """() => {
             const status = document.getElementById("status");
@@ -202,7 +205,7 @@ def run_to_its_end(page: Page) -> None:
                 .observe(status, { attributeFilter: ["data-state"], attributeOldValue: true });
         }"""
     )
-    page.click("#run")
+    page.click(button)
     page.wait_for_function(
         """() => window.seenStates.includes("running")
             && document.querySelector("#status[data-state='done']")"""

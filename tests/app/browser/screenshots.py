@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page
 
-from tests.app.browser.conftest import ROOT, WIDTHS, Open, wait_for
+from tests.app.browser.conftest import ROOT, WIDTHS, Open, run_to_its_end
 
 FOLDER = ROOT / "assets" / "screenshots"
 EXPLAIN = {
@@ -48,9 +48,7 @@ def take(page: Page, view: str, width: str, part: str | None = None, whole: bool
 
 def run(page: Page) -> None:
     """Press Run and wait for its end, drift figures included."""
-    page.click("#run")
-    wait_for(page, "running")
-    wait_for(page, "done")
+    run_to_its_end(page)
     page.wait_for_selector('#grid[data-settled="yes"]')
 
 

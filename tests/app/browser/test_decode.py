@@ -11,6 +11,7 @@ from tests.app.browser.conftest import (
     PATIENCE,
     Open,
     choose_policy,
+    run_to_its_end,
     set_generation,
     settled,
     status,
@@ -39,9 +40,7 @@ def test_run_shows_tokens_as_they_appear_then_figures(open_page: Open) -> None:
                 {subtree: true, childList: true, attributes: true, attributeFilter: ['data-ready']});
         }"""
     )
-    page.click("#run")
-    wait_for(page, "running")
-    wait_for(page, "done")
+    run_to_its_end(page)
     settled(page)
     masks = page.evaluate("window.masks")
     assert len(set(masks)) > 5, "tokens should appear bit by bit"
@@ -185,5 +184,5 @@ def test_speedups_are_measured_on_demand(open_page: Open) -> None:
     page.get_by_role("button", name="measure vs no cache").click()
     expect(page.locator("#status")).to_contain_text("speeds measured", timeout=PATIENCE * 1000)
     assert page.get_by_role("button", name="measure vs no cache").count() == 0
-    assert "median of 3 runs after a warm-up" in page.inner_text("#cards")
+    assert "median and range of 3 rounds after a warm-up" in page.inner_text("#cards")
     assert len(re.findall(r"\d[\d.]*×", page.inner_text("#cards"))) == 2

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.app.browser.conftest import Open, run_short, settled, wait_for
+from tests.app.browser.conftest import Open, run_short, run_to_its_end, settled, wait_for
 
 MASKS = "#grid .es-lane:nth-child({}) .c.m"
 
@@ -76,9 +76,7 @@ def test_projection_follows_the_slider_and_one_press_runs_it(open_page: Open) ->
     expect(headline).to_contain_text(f"projected 1 of {total} steps full")
     expect(headline).to_contain_text(f"recorded {recorded} full")
     assert "A projection, not a run" in page.inner_text("#whatif")
-    page.click("#whatif-run")
-    wait_for(page, "running")
-    wait_for(page, "done")
+    run_to_its_end(page, "#whatif-run")
     assert page.input_value("#policy-settings [data-name=entropy_threshold]") == "3"
     expect(page.locator("#grid h3")).to_contain_text("τ 3")
     expect(page.locator("#timeline .es-headline")).to_contain_text("1 of ")
