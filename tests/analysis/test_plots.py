@@ -26,7 +26,7 @@ from analysis.projection import project
 from analysis.ranks import spearman
 from analysis.timeline import timeline
 from analysis.volatility import volatility
-from tests.analysis.test_measures import ENTROPY, GEN, following, made_trace, pairs_of
+from tests.analysis.made_traces import ENTROPY, GEN, following, made_trace, pairs_of
 
 
 @pytest.fixture
