@@ -85,16 +85,21 @@ class ModelCost:
         stack += ((self.num_layers - 1) * rows + targets) * rest
         return batch * (stack + 2 * targets * self.head_weights)
 
-    def bytes_moved(self, rows: int, length: int, batch: int = 1) -> float:
-        """Weights read once, K/V of every sequence read once and written at its rows."""
-        experts = self.experts.touched(batch * rows) * self.experts.weights if self.experts else 0
-        weights = self.num_layers * (self.layer_weights + experts) + self.head_weights
+    def bytes_moved(self, rows: int, targets: int, length: int, batch: int = 1) -> float:
+        """Weights read once, K/V of every sequence read once and written at its rows.
+
+        Of the experts only those that some row chooses: in the last layer a row that predicts.
+        """
+        weights = self.num_layers * self.layer_weights + self.head_weights
+        if self.experts:
+            touched = (self.num_layers - 1) * self.experts.touched(batch * rows)
+            weights += (touched + self.experts.touched(batch * targets)) * self.experts.weights
         return self.width * weights + batch * self.kv_bytes(length + rows)
 
     def seconds(self, device: Device, rows: int, targets: int, length: int, batch: int = 1) -> float:
         """The larger of arithmetic and memory time at the device's peaks."""
         arithmetic = self.flops(rows, targets, length, batch) / device.flops
-        return max(arithmetic, self.bytes_moved(rows, length, batch) / device.bandwidth)
+        return max(arithmetic, self.bytes_moved(rows, targets, length, batch) / device.bandwidth)
 
     def largest_batch(self, device: Device, length: int) -> int:
         """Sequences whose K/V fit beside the weights, a tenth of the memory kept for activations."""

@@ -33,7 +33,7 @@ from app.workshop import Workshop
 ERRAND = "decode"
 # Everybody waits in our own line, which tells their place and lets them leave it.
 OWN_LINE: dict[str, Any] = {"concurrency_limit": None, **UNSEEN}
-LOST = "stopped: the connection was lost before this came to an end; what is shown is kept"
+LOST = "stopped: the connection was lost, and nothing of yours is running; what is shown is kept"
 Measure = Callable[[Workshop, RunRecord, Ticket], Iterator[Moment]]
 
 

@@ -12,6 +12,7 @@
   const LOOK_SECONDS = 1;
   const HINT_SECONDS = 4;
   const ANSWER_SECONDS = 10;
+  const SILENCE_SECONDS = 5;
 
   /** One status line with the Run and Stop that stand beside it; `#tune-status` goes with `#tune-run`. */
   class Status {
@@ -141,10 +142,14 @@
       }
     }
 
-    /** Busy from the press on; should no answer come, as without a server, the buttons are freed again. */
+    /** Busy from the press on. A connection cut at this moment may lose the press, or the answer to it, without an
+     * error; so after a silence the server is asked which. */
     expect() {
       const before = this.said;
-      this.waiting = setTimeout(() => this.say(before), ANSWER_SECONDS * 1000);
+      this.waiting = setTimeout(() => {
+        this.astray = true;
+        this.look();
+      }, 1000 * SILENCE_SECONDS);
       // After the press itself has been handled, which a running state would swallow.
       setTimeout(() => {
         if (this.said !== before) return;

@@ -77,7 +77,10 @@ def test_rows_reach_experts_until_all_are_reached() -> None:
     assert experts.touched(1) == pytest.approx(8)
     assert experts.touched(4) < 32
     assert experts.touched(10_000) == pytest.approx(256)
-    assert MIXTURE.bytes_moved(512, 1024) > 2 * MIXTURE.bytes_moved(8, 1024)
+    assert MIXTURE.bytes_moved(512, 32, 1024) > 2 * MIXTURE.bytes_moved(8, 8, 1024)
+    # The last layer's experts see only the rows that predict.
+    spared = MIXTURE.bytes_moved(512, 512, 1024) - MIXTURE.bytes_moved(512, 32, 1024)
+    assert spared == pytest.approx(2 * experts.weights * (experts.touched(512) - experts.touched(32)))
     assert MIXTURE.flops(1, 1, 0) == pytest.approx(2 * 32 * (60e6 + 8 * 12.6e6) + 2 * 640e6)
 
 

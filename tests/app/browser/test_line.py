@@ -119,7 +119,7 @@ def see_its_end(page: Page) -> None:
     wait_for(page, "done")
     assert re.match(r"done: 256 steps", status(page))
     settled(page)
-    assert page.locator("#grid .es-cells .c.m").count() == 0
+    expect(page.locator("#grid .es-cells .c.m")).to_have_count(0)
     assert page.evaluate("window.same")
     page.get_by_role("tab", name="Recompute map").click()
     expect(page.locator("#map .es-behind")).to_be_hidden()
@@ -150,11 +150,32 @@ def test_connections_that_are_cut_once(page: Page, line: Line, steps: bool) -> N
     begun = "step \\d" if steps else "running"
     page.wait_for_function(f"/{begun}/.test(document.querySelector('#status').innerText)")
     line.cut(down=False)
-    page.wait_for_selector("#status[data-state='done'], #status[data-state='ready']")
-    if page.get_attribute("#status", "data-state") == "ready":
-        # The press was cut off before it reached the server: the page says that nothing runs.
+    page.wait_for_selector("#status[data-state='done'], #status[data-state='stopped']")
+    if page.get_attribute("#status", "data-state") == "stopped":
+        # The press was cut off before the server acted on it.
         assert not steps
+        assert "nothing of yours is running" in status(page)
         page.click("#run")
+    see_its_end(page)
+
+
+def test_press_that_never_arrives_is_told(page: Page) -> None:
+    """A browser may take a press for delivered that a cut connection has swallowed."""
+    page.route("**/queue/join*", lambda route: route.fulfill(json={"event_id": "nobody's"}), times=1)
+    start_long(page)
+    wait_for(page, "stopped")
+    assert "nothing of yours is running" in status(page)
+    page.click("#run")
+    see_its_end(page)
+
+
+def test_run_of_a_press_whose_answer_was_lost_is_found(page: Page) -> None:
+    def lose_the_answer(route: Route) -> None:
+        route.fetch()
+        route.fulfill(json={"event_id": "nobody's"})
+
+    page.route("**/queue/join*", lose_the_answer, times=1)
+    start_long(page)
     see_its_end(page)
 
 

@@ -60,11 +60,11 @@ def test_token_is_marked_at_its_step_counted_from_one(open_page: Open) -> None:
     page = open_page(calm=True)
     pin_a_token(page)
     step = page.evaluate(f"Scope.run.lanes[0].decodedAt[{TOKEN}]")
-    assert f"committed at step {step + 1}," in page.inner_text("#grid .es-tip")
+    expect(page.locator("#grid .es-tip")).to_contain_text(f"committed at step {step + 1},")
     pinned = place_of(page, "#timeline .es-cursor.pinned")
     page.evaluate(f"Scope.emit('seek', {{step: {step}}})")
     page.wait_for_selector(f'#grid[data-shown="{step + 1}"]')
-    assert f"step {step + 1} of" in page.inner_text("#grid .es-where")
+    expect(page.locator("#grid .es-where")).to_contain_text(f"step {step + 1} of")
     page.wait_for_function(
         "place => document.querySelector('#timeline .es-cursor.now').style.transform === place", arg=pinned
     )
@@ -75,7 +75,7 @@ def test_point_of_the_scatter_lights_its_token_and_its_step(open_page: Open, tra
     page = open_page(calm=True)
     page.mouse.move(*point_of(page, "scatter", index, trace))
     page.wait_for_selector("#grid .c.hover")
-    assert page.locator("#grid .es-cells .c.hover").count() == 1
+    expect(page.locator("#grid .es-cells .c.hover")).to_have_count(1)
     expect(page.locator("#timeline .es-cursor.hovered")).to_be_visible()
     expect(page.locator("#volatility .es-cursor.hovered")).to_be_visible()
     page.mouse.move(2, 2)

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from playwright.sync_api import expect
 
-from tests.app.browser.conftest import PATIENCE, ROOT, Open
+from tests.app.browser.conftest import ROOT, Open
 
 MICRO = ROOT / "tests" / "golden" / "dream-micro"
 
@@ -17,7 +17,7 @@ def test_model_of_a_link_is_offered_then_answers_and_is_in_the_next_link(
     expect(page.locator("#model-status")).to_contain_text(f"the link's model {MICRO} is not loaded")
     expect(page.locator("#corner")).to_contain_text("model embedded")
     page.click("#model-load")
-    expect(page.locator("#corner")).to_contain_text("model dream-micro", timeout=PATIENCE * 1000)
+    expect(page.locator("#corner")).to_contain_text("model dream-micro")
     page.get_by_role("tab", name="Decode", exact=True).click()
     expect(page.locator("#status")).to_contain_text("its model is not loaded, see Models")
     page.locator("#keep-fold").get_by_role("button", name="Keep and share").click()
