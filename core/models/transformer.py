@@ -178,11 +178,29 @@ class Transformer(nn.Module):
         nothing is padded, which keeps the fused attention kernel. on_attention receives the weights
         [B, H, R, L] of every head.
         """
+        # Q, K and V are gone again before the MLP, the widest part, makes its own.
+        mixed = self._mixed(index, hidden, rotary, store, key_mask, on_attention, outputs)
         layer = self.layer(index)
-        q, k, v = layer.project(hidden, rotary)
+        attended = layer.attn_out(mixed)
+        del mixed
+        hidden = hidden if outputs is None else gather_rows(hidden, outputs)
+        return attended + layer.mlp(hidden + attended)
+
+    def _mixed(
+        self,
+        index: int,
+        hidden: Tensor,
+        rotary: Rotary,
+        store: KVStore,
+        key_mask: Tensor | None,
+        on_attention: OnAttention | None,
+        outputs: Tensor | None,
+    ) -> Tensor:
+        """What attention brings to the rows of layer_delta, or those at `outputs`: [B, T, H x D]."""
+        q, k, v = self.layer(index).project(hidden, rotary)
         keys, values = store.update(index, q, k, v)
         if outputs is not None:
-            q, hidden = gather_rows(q.transpose(1, 2), outputs).transpose(1, 2), gather_rows(hidden, outputs)
+            q = gather_rows(q.transpose(1, 2), outputs).transpose(1, 2)
         if on_attention is None:
             mixed = attend(q, keys, values, key_mask)
         else:
@@ -190,8 +208,7 @@ class Transformer(nn.Module):
             on_attention(index, weights)
             grouped = values.repeat_interleave(q.shape[1] // values.shape[1], dim=1)
             mixed = weights.to(grouped.dtype) @ grouped
-        attended = layer.attn_out(mixed.transpose(1, 2).flatten(2))
-        return attended + layer.mlp(hidden + attended)
+        return mixed.transpose(1, 2).flatten(2)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Final norm and language-model head: [B, T, d] to [B, T, V]."""
