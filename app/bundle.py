@@ -31,7 +31,8 @@ NOTES = """# {run}: a run of EntropyScope
 - `trace-a.json`, `trace-b.json`, ...: all that each run told (schema 1); the page opens them again.
 - `observation.json`: the pass without a cache behind the drift figures, where there was one.
 - `policies.csv`, `policies.tex`: a row a run with the figures of its card; empty is not measured. Tokens a
-  step count every position committed, tokens/s those up to and including the first end-of-text.
+  step count every position committed, tokens/s those up to and including the first end-of-text. Speedups are
+  medians over rounds, least and most beside them where there were several.
 - `steps.csv`: a row a step, counted from 0; seconds are of planning, forward and decoding.
 - `tokens.csv`: a row a generated position, those behind an end-of-text included. `decoded_at` is the step
   that committed it, -1 where none did; confidence is a probability, entropy in nats. A `'` that begins
@@ -96,7 +97,12 @@ def policies_frame(record: RunRecord) -> pd.DataFrame:
     """One row a lane with the figures of its card; what was not measured is left empty."""
     rows = []
     for lane in cards(record)["lanes"]:
-        numbers = {f"{entry['label']} {entry['unit']}".strip(): entry["value"] for entry in lane["numbers"]}
+        numbers = {}
+        for entry in lane["numbers"]:
+            name = f"{entry['label']} {entry['unit']}".strip()
+            numbers[name] = entry["value"]
+            if "range" in entry:
+                numbers[f"{name} least"], numbers[f"{name} most"] = entry["range"]
         rows.append({"policy": lane["label"], "verdict": lane["verdict"], **numbers})
     return pd.DataFrame(rows)
 

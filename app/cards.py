@@ -135,7 +135,7 @@ def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) ->
         ),
         _number("tokens/s", None if speed is None else f"{speed:.0f}"),
         *(
-            _number(name, _times(median(found)) if found else None, "×", _range(found), action)
+            _number(name, _times(median(found)) if found else None, "×", action=action) | _range(found)
             for name, found in zip(("vs one token a step", "vs no cache"), gains, strict=True)
         ),
         _number("decision overhead", None if overhead is None else f"{100 * overhead:.1f}", "%"),
@@ -152,9 +152,12 @@ def _times(gain: float) -> str:
     return f"{gain:.2f}" if gain < 10 else f"{gain:.1f}"
 
 
-def _range(gains: Sequence[float]) -> str | None:
+def _range(gains: Sequence[float]) -> dict[str, Any]:
     """The least and the most of several rounds; of one there is no range."""
-    return f"{_times(min(gains))} to {_times(max(gains))}" if len(gains) > 1 else None
+    if len(gains) < 2:
+        return {}
+    least, most = _times(min(gains)), _times(max(gains))
+    return {"range": [least, most], "note": f"{least} to {most}"}
 
 
 def _agreement(trace: Trace, reference: Trace | None) -> str | None:

@@ -115,10 +115,15 @@ class RunStore:
 
     def new(self, job: Job, visitor: str = "") -> RunRecord:
         """A visitor's next record, with an order above every earlier one; kept once `keep` is called."""
+        number = self.new_number(visitor)
+        return RunRecord(f"run-{number}", self.new_order(), job, [LaneRun(spec) for spec in job.lanes])
+
+    def new_number(self, visitor: str) -> int:
+        """What the visitor's next run or opened file is named by."""
         with self._lock:
             number = self._numbers[visitor] = self._numbers.get(visitor, 0) + 1
             _shorten(self._numbers, visitor)
-        return RunRecord(f"run-{number}", self.new_order(), job, [LaneRun(spec) for spec in job.lanes])
+        return number
 
     def new_order(self) -> int:
         """A number above every one given before."""

@@ -112,14 +112,14 @@ class Keep:
     def _open(self, file: str | None, request: gr.Request) -> Updates:
         if file is None:
             return {self.parts.status: status("error: no file was given")}
+        visitor = visitor_of(request)
         try:
             # Taken first: who leaves while the file is read wants nothing kept of it.
             order = self.workshop.runs.new_order()
             trace = Trace.load(file)
-            record = record_of(trace, f"opened-{order}", order)
+            record = record_of(trace, f"opened-{self.workshop.runs.new_number(visitor)}", order)
         except (ValueError, OSError) as error:
             return {self.parts.status: status(f"error: {error}")}
-        visitor = visitor_of(request)
         self.workshop.runs.keep(visitor, record)
         text = f"done: opened {counted(len(trace.steps), 'step')} of {record.lanes[0].label}"
         return self._on_show(record, text)

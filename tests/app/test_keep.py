@@ -23,7 +23,7 @@ from app.history import history, picked
 from app.job import Job, LaneSpec
 from app.offline import offline_page
 from app.perform import perform
-from app.runs import RunRecord
+from app.runs import RunRecord, Speeds
 from app.speeds import measure_speeds
 from app.workshop import Workshop
 from core import POLICIES, GenerationConfig, LanguageModel
@@ -139,6 +139,26 @@ def test_token_texts_come_back_from_a_table_and_are_no_formulas(
         assert not cell.lstrip().startswith(("=", "+", "-", "@"))
 
 
+def test_table_of_policies_has_the_range_of_every_speedup(workshop: Workshop, job: Make) -> None:
+    record = run(workshop, job("entropy"))
+    record.speeds = Speeds(((3.0, 0.4, 0.2), (6.0, 0.8, 0.4), (2.0, 0.3, 0.2)))
+    [row] = policies_frame(record).to_dict("records")
+    assert (row["vs no cache ×"], row["vs no cache × least"], row["vs no cache × most"]) == (
+        "2.00",
+        "1.50",
+        "2.00",
+    )
+    assert (row["vs one token a step × least"], row["vs one token a step × most"]) == ("10.0", "15.0")
+
+
+def test_numbers_count_a_visitors_own_runs_and_files(workshop: Workshop, job: Make) -> None:
+    runs = workshop.runs
+    runs.new(job("none"), "other")
+    assert runs.new(job("none"), "me").run_id == "run-1"
+    assert runs.new_number("me") == 2
+    assert runs.new(job("none"), "me").run_id == "run-3"
+
+
 def test_latex_table_escapes_and_dashes_what_was_not_measured(workshop: Workshop, job: Make) -> None:
     text = latex_table(policies_frame(run(workshop, job("entropy"))))
     assert r"entropy, $\tau$ 1, k 64 & --" in text
@@ -177,7 +197,8 @@ def test_no_two_entries_of_the_history_have_one_label(workshop: Workshop, job: M
     workshop.runs.keep("me", picked(workshop.runs, "me", picks))
     for order in (workshop.runs.new_order(), workshop.runs.new_order()):
         trace = Trace.from_json(first.traces[0].to_json())
-        workshop.runs.keep("me", record_of(trace, f"opened-{order}", order))
+        number = workshop.runs.new_number("me")
+        workshop.runs.keep("me", record_of(trace, f"opened-{number}", order))
     labels = [entry["label"] for entry in history(workshop.runs.of("me"))]
     assert len(labels) == 6
     assert len(set(labels)) == len(labels)

@@ -35,7 +35,7 @@ PATIENCE = 90
 expect.set_options(timeout=PATIENCE * 1000)
 WIDTHS = {"desktop": (1440, 900), "phone": (390, 844)}
 
-# How Gradio answers a page that asks for the events of a session it has just given up, as after a cut connection.
+# How Gradio answers a page that asks for the events of a session just given up, as after a cut connection.
 STRANGER = re.compile(
     r"ERROR: +Exception in ASGI application\n(?:(?!ERROR:).*\n)*?"
     r"RuntimeError: Caught handled exception, but response already started\.\n"
