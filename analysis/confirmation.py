@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
+from statistics import geometric_mean, mean, stdev
 
 from scipy.stats import t as students_t
 
@@ -14,6 +14,8 @@ from analysis.wording import counted, percent, saved
 REPEATS = 3
 MAX_SHARE = 0.2
 FEWEST_PROMPTS = 3
+# One token a step without a cache takes many times a choice's own seconds.
+SLOW_PROMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,22 @@ def confirming_units(setting: Setting, prompts: Sequence[int], full_grid: int) -
         for index, prompt in enumerate(chosen)
         for one in (pair if (repeat + index) % 2 else pair[::-1])
     ]
+
+
+def slow_units(slowest: Setting, confirming: Sequence[Unit]) -> list[Unit]:
+    """One run of one token a step without a cache on a few of the prompts that confirm the choice."""
+    prompts = list(dict.fromkeys(unit.prompt for unit in confirming))
+    return [Unit(slowest, prompt, 1) for prompt in prompts[:SLOW_PROMPTS]]
+
+
+def slow_gains(slow: Sequence[Unit], confirming: Sequence[Unit], known: Mapping[str, Outcome]) -> list[float]:
+    """Seconds of the slow units over the choice's, prompt by prompt, of those known; repeats count as one."""
+    gains, ours = [], [unit for unit in confirming if unit.setting != reference_of(unit.setting)]
+    for unit in slow:
+        runs = [one for one in ours if one.prompt == unit.prompt]
+        if runs and all(one.key in known for one in (unit, *runs)):
+            gains.append(known[unit.key].seconds / geometric_mean(known[one.key].seconds for one in runs))
+    return gains
 
 
 def confirmation(units: Sequence[Unit], known: Mapping[str, Outcome]) -> Confirmation | None:

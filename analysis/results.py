@@ -188,4 +188,5 @@ def _tuning(found: dict[str, Any]) -> Tuning:
         measured=int(found["measured"]),
         full_grid=int(found["full_grid"]),
         confirmed=record(Confirmation, found["confirmed"]) if found.get("confirmed") else None,
+        gains=tuple(float(gain) for gain in found.get("gains", ())),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, stdev
 
 from analysis.comparison import agreement
-from analysis.confirmation import REPEATS, confirmation, confirming_units
+from analysis.confirmation import REPEATS, confirmation, confirming_units, slow_gains, slow_units
 from analysis.executors import Executor
 from analysis.measure import Outcome, Unit, reference_of
 from analysis.settings import Setting
@@ -38,7 +38,10 @@ class Search:
         first_prompts: int = 4,
         seed: int = 0,
         width: int = 1,
+        slowest: Setting | None = None,
     ) -> None:
+        """slowest: one token a step without a cache, which the best is set beside at the end, if at all."""
+        self.slowest = slowest
         self.settings = {setting.label: setting for setting in settings}
         self.goal, self.eos_token_ids, self.width = goal, eos_token_ids, width
         # Files of prompts are often sorted by kind.
@@ -51,7 +54,7 @@ class Search:
     def recall(self, outcomes: Iterable[Outcome]) -> None:
         """Take over what was measured before; outcomes of other settings are left out."""
         references = [reference_of(setting) for setting in self.settings.values()]
-        every = (*self.settings.values(), *references)
+        every = (*self.settings.values(), *references, *([self.slowest] if self.slowest else []))
         known = {Unit(setting, prompt).key for setting in every for prompt in self.order}
         again = {
             Unit(setting, prompt, repeat).key
@@ -68,7 +71,8 @@ class Search:
     def run(self, execute: Executor) -> Iterator[Outcome]:
         """Measure until the best is known, `width` settings at a time, each outcome as it comes.
 
-        What `outcomes` holds is not measured again. Then the seconds of the best one are confirmed.
+        What `outcomes` holds is not measured again. Then the seconds of the best one are confirmed, and set
+        beside those of the slowest.
         """
         settings = self.settings.values()
         references = {reference_of(setting).label: reference_of(setting) for setting in settings}
@@ -82,23 +86,25 @@ class Search:
             yield from self._measure(
                 execute, [Unit(c.setting, self._hardest(c)) for c in racing[: self.width]]
             )
-        for outcome in execute([unit for unit in self._confirming() if unit.key not in self.repeats]):
-            self.repeats[outcome.key] = outcome
-            yield outcome
+        for again in (self._confirming, self._slow):
+            for outcome in execute([unit for unit in again() if unit.key not in self.repeats]):
+                self.repeats[outcome.key] = outcome
+                yield outcome
 
     def result(self) -> Tuning:
         """What is known by now."""
         ranked = self._ranked()
         finished = [candidate for candidate in ranked if candidate.prompts == len(self.order)]
-        confirming = self._confirming()
+        confirming, slow = self._confirming(), self._slow()
         return Tuning(
             candidates=tuple(ranked),
             best=next(iter(self._within(finished)), None),
             front=pareto_front(finished),
             goal=self.goal,
-            measured=len(self.outcomes) + sum(unit.key in self.repeats for unit in confirming),
+            measured=len(self.outcomes) + sum(unit.key in self.repeats for unit in (*confirming, *slow)),
             full_grid=self.full_grid,
             confirmed=confirmation(confirming, self.repeats),
+            gains=tuple(slow_gains(slow, confirming, self.repeats)),
         )
 
     @property
@@ -114,6 +120,10 @@ class Search:
         finished = [found for found in self._ranked() if found.prompts == len(self.order)]
         best = next(iter(self._within(finished)), None)
         return confirming_units(best.setting, self.order, self.full_grid) if best else []
+
+    def _slow(self) -> list[Unit]:
+        """What sets the best one beside one token a step."""
+        return slow_units(self.slowest, self._confirming()) if self.slowest else []
 
     def _measure(self, execute: Executor, units: list[Unit]) -> Iterator[Outcome]:
         for outcome in execute([unit for unit in units if unit.key not in self.outcomes]):

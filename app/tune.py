@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from analysis.grid import Axis, grid_settings
-from analysis.measure import Outcome, Unit, measure, warm_up
+from analysis.measure import Outcome, Unit, measure, vanilla, warm_up
 from analysis.prompts import Prompt, read_prompts
 from analysis.settings import Setting
 from analysis.tuning import Goal, Search, Tuning
@@ -79,10 +79,12 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     """
     in_turn = InTurn(workshop, job, visitor)
     search = Search(job.settings, len(job.prompts), job.goal, ())
+    slowest = vanilla(job.base)
     names = {setting.label: name_of(setting) for setting in job.settings}
+    names[slowest.label] = "one token a step"
     try:
         ends = in_turn.take(lambda: workshop.model(job.model).spec.eos_token_ids)
-        search = Search(job.settings, len(job.prompts), job.goal, ends)
+        search = Search(job.settings, len(job.prompts), job.goal, ends, slowest=slowest)
         for outcome in search.run(in_turn):
             found = search.result()
             done = f"{counted(found.measured, 'run')} measured, the full grid takes {found.full_grid}"

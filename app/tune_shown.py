@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from analysis.confirmation import SLOW_PROMPTS
 from analysis.plots import pareto_figure, sweep_map_figure
 from analysis.surface import surface
 from analysis.tuning import Candidate, Tuning
@@ -17,13 +18,16 @@ def tuning_about(job: TuneJob, model: LanguageModel | None) -> str:
     """What a search's figures are of; model: None where it is no longer there to be asked."""
     told = f"model {job.model}" if model is None else model_text(model.facts())
     lengths = "" if model is None else _lengths([len(model.encode(one.content)) for one in job.prompts])
-    again = ", more of the best to confirm it" if job.goal.objective == "seconds" else ""
+    timed = job.goal.objective == "seconds"
+    again = ", more of the best to confirm it" if timed else ""
+    beside = f"the best also beside one token a step, on up to {SLOW_PROMPTS} prompts"
+    slow = beside if timed else "one token a step is not measured here"
     return (
         f"{told} · {counted(len(job.prompts), 'prompt')}{lengths}, one run of each setting on each{again}, "
         "batch 1 · "
         f"{job.base.gen_length} tokens in {rule_text(job.base.to_dict())} · policy entropy, all but τ and k "
         f"at their defaults · {job.goal.objective} and {job.goal.keep} against the same commit rule without "
-        "a cache; one token a step is not measured here"
+        f"a cache; {slow}"
     )
 
 

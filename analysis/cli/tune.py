@@ -14,7 +14,7 @@ from analysis.cli.text import counted, heading, legend, percent, table
 from analysis.environment import environment
 from analysis.executors import Task
 from analysis.journal import Journal, purpose
-from analysis.measure import reference_of
+from analysis.measure import reference_of, vanilla
 from analysis.settings import Setting, setting_texts
 from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning
 from analysis.verdict import Verdict, judge
@@ -74,7 +74,7 @@ def command(arguments: argparse.Namespace) -> int:
 
     def new_search() -> Search:
         width, eos = max(arguments.workers, 1), model.spec.eos_token_ids
-        return Search(settings, len(task.prompts), goal, eos, width=width)
+        return Search(settings, len(task.prompts), goal, eos, width=width, slowest=vanilla(base))
 
     grid = _full_grid(arguments.against, new_search(), model, task, base)
     search, interrupted = new_search(), False
@@ -197,6 +197,7 @@ def to_json(
         "full_grid": result.full_grid,
         "best": result.best.setting.label if result.best else None,
         "confirmed": vars(result.confirmed) if result.confirmed else None,
+        "gains": list(result.gains),
         "settings": {c.setting.label: c.setting.described for c in result.candidates},
         "candidates": json.loads(result.to_frame().to_json(orient="records")),
         "verdict": json.loads(verdict.to_frame().to_json(orient="records")) if verdict else None,

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import mean
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from analysis.cli.tune import choice, row
 from analysis.confirmation import MAX_SHARE, Confirmation, confirmation, confirming_units
 from analysis.grid import Axis, grid_settings
-from analysis.measure import Outcome, Unit
+from analysis.measure import Outcome, Unit, vanilla
 from analysis.settings import Setting
 from analysis.tuning import Candidate, Goal, Search, Tuning, pareto_front
+from core import GenerationConfig
 from tests.analysis.test_comparison import outcome
 
 GRID = grid_settings(
@@ -281,6 +283,38 @@ def test_a_choice_of_seconds_is_no_saving_before_it_is_confirmed() -> None:
     assert not cut.result().saves
     assert [one.key for one in cut.run(Noisy(0, 0.5))] == [outcomes[-1].key]
     assert cut.result().saves
+
+
+@pytest.mark.parametrize("prompts", [1, 2, 8])
+def test_the_choice_is_set_beside_one_token_a_step_on_a_few_prompts(prompts: int) -> None:
+    slowest = vanilla(GenerationConfig(gen_length=32))
+
+    class Slow(Noisy):
+        def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
+            for unit, found in zip(units, super().__call__(units), strict=True):
+                yield replace(found, seconds=20 * found.seconds) if unit.setting == slowest else found
+
+    def race() -> Search:
+        return Search(GRID, prompts, Goal(objective="seconds"), EOS, slowest=slowest)
+
+    made = race()
+    outcomes = list(made.run(Slow(0, 0.5)))
+    result = made.result()
+    assert result.measured == len(outcomes)
+    assert [one.setting for one in outcomes].count(slowest.label) == len(result.gains) == min(3, prompts)
+    assert all(30 < gain < 55 for gain in result.gains)
+    assert f"times as fast as one token a step ({min(result.gains):.1f} to " in result.spent
+    cut = race()
+    cut.recall(outcomes[:-1])
+    assert len(cut.result().gains) == len(result.gains) - 1
+    assert [one.key for one in cut.run(Slow(1, 0.5))] == [outcomes[-1].key]
+    assert "one token a step" not in replace(result, gains=()).spent
+
+
+def test_of_operations_one_token_a_step_is_not_measured() -> None:
+    made = Search(GRID, 8, Goal(objective="flops"), EOS, slowest=vanilla(GenerationConfig(gen_length=32)))
+    assert all("quota" not in one.setting for one in made.run(made_up))
+    assert made.result().gains == ()
 
 
 def test_references_are_measured_beside_their_candidates() -> None:
