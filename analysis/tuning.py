@@ -54,11 +54,11 @@ class Search:
     def recall(self, outcomes: Iterable[Outcome]) -> None:
         """Take over what was measured before; outcomes of other settings are left out."""
         references = [reference_of(setting) for setting in self.settings.values()]
-        every = (*self.settings.values(), *references, *([self.slowest] if self.slowest else []))
+        every = (*self.settings.values(), *references)
         known = {Unit(setting, prompt).key for setting in every for prompt in self.order}
         again = {
             Unit(setting, prompt, repeat).key
-            for setting in every
+            for setting in (*every, *([self.slowest] if self.slowest else []))
             for prompt in self.order
             for repeat in range(1, REPEATS + 1)
         }
