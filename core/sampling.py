@@ -45,7 +45,8 @@ def propose(
     gumbel: Gumbel noise [B, T, V] where the config samples, else None (greedy). weight: [B, T], factor of
     the confidence in `score`; None is 1.
     """
-    log_probs, entropy = _read(logits.float())
+    log_probs = logits.float().log_softmax(dim=-1)
+    entropy = log_probs.exp().mul_(log_probs).sum(dim=-1).neg_()
     excluded = (mask_token_id, *(eos_token_ids if config.eos == "never" else ()))
     kept = [log_probs[..., column].clone() for column in excluded]
     for column in excluded:
@@ -65,18 +66,6 @@ def propose(
     # Deferred tokens rank below every other one and keep their order among themselves.
     score = torch.where(deferred, score - 2, score).masked_fill(~valid, float("-inf"))
     return Proposal(positions, valid, token, confidence, entropy, score, deferred, log_probs)
-
-
-def _read(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """log_probs [..., V] and entropy [...] of float32 logits [..., V].
-
-    By way of the softmax, whose largest value tells what log_softmax subtracts: exponentials are most of
-    the work on a CPU, and so each is taken once.
-    """
-    probs = logits.softmax(dim=-1)
-    normaliser = logits.amax(dim=-1, keepdim=True) - probs.amax(dim=-1, keepdim=True).log_()
-    log_probs = logits - normaliser
-    return log_probs, probs.mul_(log_probs).sum(dim=-1).neg_()
 
 
 def _argmax(scores: Tensor, width: int = 64) -> Tensor:

@@ -42,6 +42,22 @@ def test_the_mask_token_is_never_proposed_and_nothing_is_renormalised() -> None:
     assert proposal.entropy.item() == pytest.approx(entropy, abs=1e-6)
 
 
+@pytest.mark.parametrize("height", [0.0, 30.0, -30.0, 500.0])
+def test_the_small_entropies_of_sure_tokens_are_exact_wherever_the_logits_lie(height: float) -> None:
+    logits = torch.zeros(1, 40, 5)
+    logits[0, :, 0] = torch.linspace(8, 15, 40)
+    logits = logits + height
+    found = read(logits)
+    exact = logits.double().log_softmax(dim=-1)
+    entropy = -(exact.exp() * exact).sum(dim=-1)
+    assert entropy.min() < 3e-5
+    assert (found.entropy - entropy).abs().max() < 4e-7
+    assert (found.log_probs - exact).abs().max() < 4e-6
+    assert (found.log_probs[..., 0] - exact[..., 0]).abs().max() < 3e-7
+    assert found.confidence.max() <= 1
+    assert found.entropy.min() >= 0
+
+
 def test_an_impossible_token_does_not_make_the_entropy_nan() -> None:
     proposal = read(log(0.5, 0.5, 0.0, 0.0, 0.0))
     assert proposal.entropy.item() == pytest.approx(math.log(2), abs=1e-6)
