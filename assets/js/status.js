@@ -27,7 +27,7 @@
       this.bar = h("i", { class: "es-busy", "aria-hidden": "true" });
       root.append(this.bar, h("p", { class: "es-status", role: "status", "aria-live": "polite" }, this.line, " ", this.hint));
       this.said = "";
-      this.stopping = this.again = this.astray = false;
+      this.stopping = this.again = this.astray = this.ours = this.asked = false;
       document.addEventListener("click", (event) => this.pressed(event), true);
       if (!this.prefix) document.addEventListener("keydown", (event) => this.key(event));
       on("line", ({ lost }) => (lost ? this.lose() : this.astray && this.look()));
@@ -47,10 +47,23 @@
 
     update({ text }) {
       clearTimeout(this.waiting);
+      // News that had to be asked for: nobody tells this page of its run any more.
+      if (this.asked && text !== this.said) this.astray = true;
+      this.asked = false;
       this.say(text);
-      if (!this.astray) return;
-      this.astray = this.running;
-      if (this.running) this.waiting = setTimeout(() => this.look(), 1000 * LOOK_SECONDS);
+      this.ours = this.ours && this.running;
+      this.astray = this.astray && this.running;
+      if (this.astray) this.waiting = setTimeout(() => this.look(), 1000 * LOOK_SECONDS);
+      else if (this.ours) this.listen();
+    }
+
+    /** A connection cut in an unlucky moment may lose a press, or all that is told of its run, without an error:
+     * after a silence the server is asked how the run stands. */
+    listen() {
+      this.waiting = setTimeout(() => {
+        this.asked = true;
+        this.look();
+      }, 1000 * SILENCE_SECONDS);
     }
 
     /** What was going on is told here no more; a run can be looked for, a search ends with its stream. */
@@ -142,14 +155,11 @@
       }
     }
 
-    /** Busy from the press on. A connection cut at this moment may lose the press, or the answer to it, without an
-     * error; so after a silence the server is asked which. */
+    /** Busy from the press on, whatever becomes of it on its way. */
     expect() {
       const before = this.said;
-      this.waiting = setTimeout(() => {
-        this.astray = true;
-        this.look();
-      }, 1000 * SILENCE_SECONDS);
+      this.ours = true;
+      this.listen();
       // After the press itself has been handled, which a running state would swallow.
       setTimeout(() => {
         if (this.said !== before) return;

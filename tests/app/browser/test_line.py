@@ -5,10 +5,10 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
 
 from tests.app.browser.conftest import PATIENCE, run_to_its_end, set_generation, settled, status, wait_for
 
@@ -176,6 +176,30 @@ def test_run_of_a_press_whose_answer_was_lost_is_found(page: Page) -> None:
 
     page.route("**/queue/join*", lose_the_answer, times=1)
     start_long(page)
+    see_its_end(page)
+
+
+def test_run_that_the_stream_tells_nothing_more_of_is_shown_to_its_end(page: Page) -> None:
+    """As where a cut stream is resumed before the server notices the cut, and gives up what it told."""
+    sessions: list[str] = []
+
+    def note(request: Request) -> None:
+        sessions.extend(parse_qs(urlsplit(request.url).query).get("session_hash", []))
+
+    page.on("request", note)
+    start_long(page)
+    page.wait_for_function("/step \\d/.test(document.querySelector('#status').innerText)")
+    page.evaluate(
+        """(session_hash) => {
+            const { id } = gradio_config.dependencies.find(({ api_name: name }) => name === "presence");
+            return fetch("gradio_api/run/predict", {
+                method: "POST",
+                headers: { "Content-Type": "application/json" },
+                body: JSON.stringify({ data: ["back"], fn_index: id, session_hash }),
+            });
+        }""",
+        sessions[-1],
+    )
     see_its_end(page)
 
 
