@@ -52,8 +52,8 @@ class Denoiser:
     ) -> None:
         spec, device = model.spec, model.device
         self.model, self.config, self.policy, self.probes = model, config, policy, probes
-        # A handful of row counts keeps CUDA kernels (and graphs) warm; a CPU gains nothing from padding.
-        self.row_bucket = row_bucket or (32 if device.type == "cuda" else 1)
+        # Kernels (on CUDA graphs, too) are compiled for each row count when it first occurs: let there be few.
+        self.row_bucket = row_bucket or (32 if device.type == "cuda" else 8)
         self.state = DecodeState.empty(
             num_slots,
             prompt_length,

@@ -32,7 +32,7 @@ def stream(
 
     prompts: text or token ids; left-padded onto one canvas. slots: how many are denoised at a time (all
     by default); the rest enter as others finish. row_bucket: row counts are rounded up to a multiple of it
-    (32 on CUDA, 1 on a CPU). A request's tokens do not depend on its neighbours. Closing the iterator
+    (32 on CUDA, 8 on a CPU). A request's tokens do not depend on its neighbours. Closing the iterator
     stops the run after the current step. Raises ValueError before any work for input that can't run.
     """
     listed = [] if isinstance(prompts, str) else list(prompts)

@@ -1,6 +1,7 @@
 """Unmask rules: which proposals are committed this step. Every rule commits the best one at least."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
@@ -11,7 +12,7 @@ from core.sampling import Proposal
 from core.state import DecodeState
 
 
-class UnmaskRule:
+class UnmaskRule(ABC):
     """Base of the rules; `select` returns bool [B, T], the targets to commit."""
 
     name: ClassVar[str]
@@ -22,8 +23,9 @@ class UnmaskRule:
     def reset(self, slots: Tensor) -> None:
         """New sequences in these slots, bool [B]."""
 
+    @abstractmethod
     def select(self, proposal: Proposal, state: DecodeState) -> Tensor:
-        raise NotImplementedError
+        """The targets to commit among the valid ones, bool [B, T]."""
 
 
 def rank(score: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ def blocks_are_faster() -> bool:
     with torch.inference_mode():
         times = [(seconds(True), seconds(False)) for _ in range(8)]
     plain_best, packed_best = map(min, zip(*times, strict=True))
-    return packed_best < 0.8 * plain_best
+    return packed_best < 0.9 * plain_best
 
 
 def _pack(weight: Tensor) -> Tensor:

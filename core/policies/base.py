@@ -1,5 +1,6 @@
 """The contract of a cache policy: read the state, say which positions to refresh."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
@@ -87,7 +88,7 @@ class PolicyConfig:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-class CachePolicy:
+class CachePolicy(ABC):
     """Base of every policy. Subclasses keep per-slot tensors only and see no model and no K/V storage.
 
     Class facts: name; Config; lossless, a Config under which the tokens equal those of `none` (None where
@@ -121,12 +122,12 @@ class CachePolicy:
     def reset(self, state: DecodeState, slots: Tensor) -> None:
         """New sequences in these slots, bool [B]: forget their predecessors."""
 
+    @abstractmethod
     def plan(self, state: DecodeState) -> Plan:
         """Say what the coming step computes; idempotent, since admitting a request asks again.
 
         At a sequence's step 0 the engine refreshes all of it whatever the plan says.
         """
-        raise NotImplementedError
 
     def observe(self, state: DecodeState, outcome: Outcome) -> None:
         """Hear what was committed; the state still shows the step that did it."""

@@ -1,5 +1,7 @@
 """Fast-dLLM's two caches: refresh everything as a block begins, then only part of the canvas."""
 
+from abc import abstractmethod
+
 import torch
 from torch import Tensor
 
@@ -15,9 +17,9 @@ class _BlockCache(CachePolicy):
         refresh = self.partial(state) | state.block_is_new[:, None]
         return Plan(refresh=refresh, reason=torch.where(state.block_is_new, 2, 1))
 
+    @abstractmethod
     def partial(self, state: DecodeState) -> Tensor:
         """Positions recomputed inside a block, bool [B, L]."""
-        raise NotImplementedError
 
 
 class PrefixCache(_BlockCache):

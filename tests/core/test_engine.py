@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor
 from core import (
     POLICIES,
     UNMASK_RULES,
+    CachePolicy,
     GenerationConfig,
     LanguageModel,
     RunFinished,
@@ -20,8 +22,11 @@ from core import (
     generate,
     stream,
 )
+from core.models.transformer import Rotary
 from core.policies.base import Plan
+from core.runner import RowRunner
 from core.state import DecodeState
+from core.unmask import UnmaskRule
 from tests.invariants.runs import GEN, config
 from tests.tiny import CONTEXT, EOS, LAYERS, MASK, PROMPTS, VOCAB
 
@@ -100,6 +105,31 @@ def test_no_slots_are_refused(llada: LanguageModel, slots: int) -> None:
 def test_a_row_bucket_of_no_rows_is_refused(llada: LanguageModel, row_bucket: int) -> None:
     with pytest.raises(ValueError, match="row_bucket"):
         stream(llada, PROMPTS, SMALL, create_policy("none"), row_bucket=row_bucket)
+
+
+@pytest.mark.parametrize("base", [CachePolicy, UnmaskRule])
+def test_what_lacks_its_one_decision_is_refused_before_a_run(base: type) -> None:
+    undecided = type("Undecided", (base,), {})
+    with pytest.raises(TypeError, match="Undecided"):
+        undecided(SMALL)
+
+
+def test_few_row_counts_occur_unless_asked(llada: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are compiled for every count that occurs."""
+    seen: list[int] = []
+    run = RowRunner.__call__
+
+    def spy(self: RowRunner, tokens: Tensor, rotary: Rotary, rows: Tensor, *others: Any) -> Tensor:
+        seen.append(rows.shape[1])
+        return run(self, tokens, rotary, rows, *others)
+
+    monkeypatch.setattr(RowRunner, "__call__", spy)
+    length = len(PROMPTS[0]) + GEN
+    generate(llada, PROMPTS[:1], config(), create_policy("entropy", recent=3))
+    assert all(count % 8 == 0 or count == length for count in seen)
+    seen.clear()
+    generate(llada, PROMPTS[:1], config(), create_policy("entropy", recent=3), row_bucket=1)
+    assert any(count % 8 and count < length for count in seen)
 
 
 @pytest.mark.parametrize("name", POLICIES)
