@@ -52,7 +52,7 @@ class Denoiser:
     ) -> None:
         spec, device = model.spec, model.device
         self.model, self.config, self.policy, self.probes = model, config, policy, probes
-        # Kernels (on CUDA graphs, too) are compiled for each row count when it first occurs: let there be few.
+        # Kernels and CUDA graphs are made for each row count when it first occurs: let there be few.
         self.row_bucket = row_bucket or (32 if device.type == "cuda" else 8)
         self.state = DecodeState.empty(
             num_slots,
