@@ -53,8 +53,9 @@ class OnRowAttention:
         real = (rows < self.length)[:, None, :, None]
 
         def hand_over(layer: int, weights: Tensor) -> None:
-            # Rows that only pad the batch would make a decision depend on its neighbours.
-            self.callback(layer, weights[: self.batch] * real, rows)
+            # Rows that only pad the batch would make a decision depend on its neighbours. In place: what
+            # such a row attends to nobody reads.
+            self.callback(layer, weights[: self.batch].mul_(real), rows)
 
         return hand_over
 

@@ -63,9 +63,17 @@ def _two_products(q: Tensor, keys: Tensor, values: Tensor, key_mask: Tensor | No
 
 
 def attention_weights(q: Tensor, keys: Tensor, key_mask: Tensor | None) -> Tensor:
-    """Softmax attention of every head, [B, H, R, L]; slower than `attend`, for who must look."""
-    keys = keys.repeat_interleave(q.shape[1] // keys.shape[1], dim=1)
-    scores = (q @ keys.transpose(-1, -2)).float() * q.shape[-1] ** -0.5
+    """Softmax attention of every head in float32, [B, H, R, L]; slower than `attend`, for who must look."""
+    batch, heads, rows, width = q.shape
+    scores = q.reshape(batch, keys.shape[1], -1, width) @ keys.transpose(-1, -2)
+    scores = scores.view(batch, heads, rows, -1).float().mul_(width**-0.5)
     if key_mask is not None:
-        scores = scores.masked_fill(~key_mask, float("-inf"))
+        scores.masked_fill_(~key_mask, float("-inf"))
     return scores.softmax(dim=-1)
+
+
+def mix(weights: Tensor, values: Tensor) -> Tensor:
+    """Values [B, G, L, D] weighted by attention [B, H, R, L], as `attend` gives them: [B, H, R, D]."""
+    batch, heads, rows, length = weights.shape
+    grouped = weights.to(values.dtype).view(batch, values.shape[1], -1, length)
+    return (grouped @ values).view(batch, heads, rows, -1)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.models.attention import attend, attention_weights
+from core.models.attention import attend, attention_weights, mix
 from core.models.spec import ModelSpec
 from core.rows import gather_rows
 
@@ -206,8 +206,7 @@ class Transformer(nn.Module):
         else:
             weights = attention_weights(q, keys, key_mask)
             on_attention(index, weights)
-            grouped = values.repeat_interleave(q.shape[1] // values.shape[1], dim=1)
-            mixed = weights.to(grouped.dtype) @ grouped
+            mixed = mix(weights, values)
         return mixed.transpose(1, 2).flatten(2)
 
     def logits(self, hidden: Tensor) -> Tensor:
