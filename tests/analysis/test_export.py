@@ -17,8 +17,23 @@ WHAT = {
     "model": {"ref": "made"},
     "generation": {"gen_length": 8, "block_length": 8, "threshold": float("inf"), "steps": None},
 }
-MACHINE = {"threads": 2, "model": {"ref": "made", "family": "llada", "dtype": "float32", "device": "cpu",
-                                   "eos_token_ids": [1]}}  # fmt: skip
+MODEL = {
+    "ref": "made",
+    "family": "llada",
+    "dtype": "float32",
+    "device": "cpu",
+    "num_parameters": 9,
+    "eos_token_ids": [1],
+}
+MACHINE = {
+    "threads": 2,
+    "python": "3",
+    "torch": "2",
+    "platform": "p",
+    "processor": "p",
+    "command": "c",
+    "model": MODEL,
+}
 
 
 @pytest.fixture
