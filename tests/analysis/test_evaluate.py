@@ -131,8 +131,9 @@ def test_a_task_that_fails_leaves_the_finished_ones(folder: Path, monkeypatch: p
         return whole(**named)
 
     monkeypatch.setattr(lm_eval, "simple_evaluate", fails_late)
+    (folder / "late.yaml").write_text((folder / "own.yaml").read_text().replace("own_task", "late_task"))
     out = folder / "out.json"
-    where = ["--task-path", str(folder), "--tasks", "own_task,own_task", "--limit", "1", "--json", str(out)]
+    where = ["--task-path", str(folder), "--tasks", "own_task,late_task", "--limit", "1", "--json", str(out)]
     assert main(["evaluate", *where, *SIZE]) == 1
     found = json.loads(out.read_text())
     assert len(found["tasks"]) == 1
