@@ -19,6 +19,8 @@ from app.readings import SCATTER, TIMELINE, VOLATILITY, Reading
 from app.runs import RunRecord
 
 MIN_PAIRS = 3
+# Steps on the timeline's axis from the start, while the first of them come in.
+ROOM = 12
 STEP_AXIS = {"kind": "step", "axis": "x", "offset": 1, "seek": True}
 NO_STEP = "no step yet"
 SOON = "measured in a second pass, without a cache, once the run is decoded"
@@ -85,20 +87,16 @@ def timeline_panel(record: RunRecord, example: bool = False) -> str:
     """Rows recomputed and entropy of every step, one lane at a time."""
     variants = [
         variant(
-            _timeline(lane.trace), lane.label, [_triggers(lane.trace)], index, steps=len(lane.trace.steps)
+            timeline_figure(timeline(lane.trace), room=ROOM if record.going else 0),
+            lane.label,
+            [_triggers(lane.trace)],
+            index,
+            steps=len(lane.trace.steps),
         )
         for index, lane in enumerate(record.lanes)
         if lane.trace is not None and lane.trace.steps
     ]
     return plot_value(TIMELINE, about(record, example), 300, variants, [STEP_AXIS], NO_STEP, record)
-
-
-def _timeline(trace: Trace) -> go.Figure:
-    figure = timeline_figure(timeline(trace))
-    figure.update_traces(width=0.85, selector={"type": "bar"})
-    # Steps keep their place while the first of them come in.
-    figure.update_xaxes(range=[0.4, max(len(trace.steps), 12) + 0.6])
-    return figure
 
 
 def _triggers(trace: Trace) -> str:

@@ -11,10 +11,16 @@ from analysis.timeline import Timeline
 TITLE = "Recomputed rows and entropy by step"
 # The two plots above each other, in shares of the height.
 LOWER_TO, UPPER_FROM = 0.368, 0.448
+# In steps. Left alone, each kind's bars grow as wide as its own steps lie apart, over their neighbours.
+BAR_WIDTH = 0.85
 
 
-def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
-    """Bars: rows recomputed, full and partial steps apart. Below: max entropy of the commits, and tau."""
+def timeline_figure(timeline: Timeline, dark: bool = False, room: int = 0) -> go.Figure:
+    """Bars: rows recomputed, full and partial steps apart. Below: max entropy of the commits, and tau.
+
+    room: steps that the axis has place for where there are fewer, so that those of a run still going on
+    keep their place.
+    """
     if not len(timeline.full):
         return empty_figure(TITLE, "no step yet", dark)
     colours = look(dark)
@@ -58,11 +64,10 @@ def timeline_figure(timeline: Timeline, dark: bool = False) -> go.Figure:
         "yaxis2": {"anchor": "x2", "domain": [0, LOWER_TO], "title": {"text": "nats"}, "rangemode": "tozero"},
         "shapes": lines,
         "barmode": "overlay",
-        "bargap": 0.15,
     }
     figure = go.Figure({"data": [*bars, curve], "layout": layout})
     apply_theme(figure, TITLE, "", "rows recomputed", dark, height=380)
-    over_steps(figure, len(timeline.full))
+    over_steps(figure, max(len(timeline.full), room))
     return figure
 
 
@@ -73,6 +78,7 @@ def _bars(timeline: Timeline, steps: np.ndarray, name: str, wanted: bool, colour
         "type": "bar",
         "x": steps[kept],
         "y": timeline.num_refreshed[kept],
+        "width": BAR_WIDTH,
         "customdata": list(zip(reasons, timeline.num_committed[kept].tolist(), strict=True)),
         "hovertemplate": "step %{x}: %{y:.4g} rows<br>%{customdata[0]}<br>%{customdata[1]} committed",
         "name": f"{name} ({int(kept.sum())})",

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
@@ -64,6 +65,24 @@ def test_timeline_bars_are_the_rows_of_full_and_partial_steps(trace: Trace) -> N
     assert (list(full.x), list(full.y)) == ([1], [7])
     assert list(partial.x) == [2, 3, 4]
     assert list(figure.data[2].y) == pytest.approx([0.1, 0.4, 0.7, 1.0])
+
+
+@pytest.mark.parametrize("full", [{0}, {0, 6, 23}, {0, 1, 23}, set(range(GEN))])
+def test_no_bar_of_the_timeline_covers_its_neighbour(full: set[int], watched: Trace) -> None:
+    """Left to plotly, bars of steps that lie 6 apart are 6 steps wide."""
+    steps = [replace(step, full=step.step in full) for step in watched.steps]
+    bars = timeline_figure(timeline(replace(watched, steps=tuple(steps)))).data[:2]
+    ends = sorted((x - bar.width / 2, x + bar.width / 2) for bar in bars for x in bar.x)
+    assert len(ends) == GEN
+    assert all(left[1] < right[0] for left, right in pairwise(ends))
+    assert all(end - begin > 0.5 for begin, end in ends)
+
+
+def test_the_timelines_axis_fits_its_steps_and_keeps_room_only_where_asked(trace: Trace) -> None:
+    assert len(trace.steps) == 4
+    for room, last in ((0, 4), (3, 4), (12, 12)):
+        layout = timeline_figure(timeline(trace), room=room).layout
+        assert layout.xaxis.range == layout.xaxis2.range == (0.4, last + 0.6)
 
 
 def test_every_figure_over_steps_counts_them_from_one(watched: Trace) -> None:
