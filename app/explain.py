@@ -36,6 +36,7 @@ from app.figures import (
     policy_setting,
     variant,
 )
+from app.forms import entered
 from app.observe import observe
 from app.perform import Moment, wait_for_turn
 from app.readings import LAYERS, MAP, SIGNALS, STALENESS, TOKENS, WHATIF
@@ -103,18 +104,33 @@ def _found(pairs: DriftPairs) -> list[Detection]:
 
 
 def _best_text(found: Sequence[Detection]) -> str:
-    """Which signal finds the most, if the difference to every other is beyond noise."""
+    """Which signals are told from chance, either way, and which of them finds the most if that is clear."""
     known = [detection for detection in found if detection.area == detection.area]
     if not known:
         return "too few to tell"
-    best = max(known, key=lambda detection: detection.area)
-    if not best.low > CHANCE:
+    above = sorted((one for one in known if one.low > CHANCE), key=lambda one: -one.area)
+    below = sorted((one for one in known if one.high < CHANCE), key=lambda one: one.area)
+    if not above and not below:
         return "none is told from chance"
+    text = _leading_text(above, known) if above else "none finds more than chance"
+    # An alarm that is silent where drift is large tells of it as well as one that rings.
+    return f"{text}; the other way round, below chance: {_areas(below)}" if below else text
+
+
+def _leading_text(above: Sequence[Detection], known: Sequence[Detection]) -> str:
+    """The best of the signals above chance, largest area first, and the rest of them."""
+    best = above[0]
     near = [SIGNAL_NAMES[one.signal] for one in known if one is not best and not best.beats(one)]
     text = f"{SIGNAL_NAMES[best.signal]}, area {area_text(best)}"
-    if not near:
-        return f"the most is found by {text}; no other within noise of it"
-    return f"no clear best: {text}, and within noise of it {', '.join(near)}"
+    if near:
+        text = f"no clear best: {text}, and within noise of it {', '.join(near)}"
+    else:
+        text = f"the most is found by {text}; no other within noise of it"
+    return f"{text}; above chance too: {_areas(above[1:])}" if above[1:] else text
+
+
+def _areas(detections: Sequence[Detection]) -> str:
+    return ", ".join(f"{SIGNAL_NAMES[one.signal]} {area_text(one)}" for one in detections)
 
 
 def staleness_panel(record: RunRecord) -> str:
@@ -154,8 +170,9 @@ def whatif_panel(record: RunRecord, threshold: float, recent: int, example: bool
         if lane.trace is None or not lane.trace.steps:
             continue
         projected = project(lane.trace, threshold, recent)
+        full, steps = int(projected.full.sum()), counted(len(projected.full), "step")
         line = (
-            f"projected {int(projected.full.sum())} of {counted(len(projected.full), 'step')} full, "
+            f"with τ {entered(threshold)}, k {recent}: projected {full} of {steps} full, "
             f"{100 * projected.recompute_ratio:.1f} % of all rows"
         )
         recorded = (

@@ -23,7 +23,7 @@ from app.runs import RunRecord
 from app.screen import Parts, Screen, Updates, cards_value, status
 from app.speeds import measure_speeds
 from app.tabs.controls import AT_ONCE, UNSEEN, Controls, policy_value
-from app.tabs.explain import Explanations
+from app.tabs.explain import Explanations, chosen_tau
 from app.tabs.keep import Keep
 from app.turns import Ticket
 from app.visitors import visitor_of
@@ -92,10 +92,10 @@ class DecodeTab:
         watched = explain.watched()
         for figure in watched:
             figure.click(self._drift, [self.shown, explain.observe], [controls.status, *watched], **OWN_LINE)
-        projected = [explain.tau, explain.k]
+        projected = [explain.tau, explain.never, explain.k]
         latest = {"trigger_mode": "always_last", **AT_ONCE}
-        for slider in projected:
-            slider.input(self._project, [self.shown, *projected], explain.whatif, **latest)
+        for entry in projected:
+            entry.input(self._project, [self.shown, *projected], explain.whatif, **latest)
         chosen = explain.run_projected.click(
             _projected_policy, projected, [controls.policy, controls.settings], **AT_ONCE
         )
@@ -173,11 +173,11 @@ class DecodeTab:
         measure = partial(measure_drift, one_token=OBSERVE.get(observe) != "own")
         yield from self._measure(measure, self.explain.watched(), shown, request)
 
-    def _project(self, shown: int, tau: float, k: float, request: gr.Request) -> str:
-        record = self.workshop.runs.on_show(visitor_of(request), shown)
+    def _project(self, shown: int, tau: float, never: bool, k: float, request: gr.Request) -> str:
+        record, threshold = self.workshop.runs.on_show(visitor_of(request), shown), chosen_tau(tau, never)
         if record is None:
-            return whatif_panel(recorded_example().record, float(tau), int(k), example=True)
-        return whatif_panel(record, float(tau), int(k))
+            return whatif_panel(recorded_example().record, threshold, int(k), example=True)
+        return whatif_panel(record, threshold, int(k))
 
 
 def _generator(
@@ -191,6 +191,7 @@ def _generator(
     return handle
 
 
-def _projected_policy(tau: float, k: float) -> tuple[str, str]:
-    value = policy_value("entropy", entropy_threshold=entered(float(tau)), recent=entered(int(k)))
+def _projected_policy(tau: float, never: bool, k: float) -> tuple[str, str]:
+    threshold = chosen_tau(tau, never)
+    value = policy_value("entropy", entropy_threshold=entered(threshold), recent=entered(int(k)))
     return "entropy", json.dumps(value)

@@ -1,5 +1,6 @@
 """The explanations under a run, one tab each; drawn once the run is over, except for the first."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from app.runs import RunRecord
 
 DEFAULT_TAU, DEFAULT_K = 1.0, 64
 MAX_TAU, MAX_K = 3.0, 128
+ALWAYS = -1.0
 
 
 class Explanations:
@@ -61,6 +63,9 @@ class Explanations:
             self.tau = gr.Slider(
                 0, MAX_TAU, DEFAULT_TAU, step=0.05, label="τ (nats)", elem_id="whatif-tau", min_width=240
             )
+            self.never = gr.Checkbox(
+                False, label="τ = inf: never by entropy", elem_id="whatif-never", min_width=200
+            )
             self.k = gr.Slider(
                 0, MAX_K, DEFAULT_K, step=1, label="k, recent tokens", elem_id="whatif-k", min_width=240
             )
@@ -87,14 +92,30 @@ class Explanations:
             self.tokens: tokens_panel,
             self.signals: signals_panel,
             self.staleness: staleness_panel,
-            self.tau: lambda record: whatif_settings(record)[0],
-            self.k: lambda record: whatif_settings(record)[1],
+            self.tau: lambda record: _tau_slider(whatif_settings(record)[0]),
+            self.never: lambda record: whatif_settings(record)[0] == math.inf,
+            self.k: lambda record: _k_slider(whatif_settings(record)[1]),
             self.whatif: lambda record: whatif_panel(record, *whatif_settings(record)),
         }
 
 
 def whatif_settings(record: RunRecord) -> tuple[float, int]:
-    """Where the projection's sliders start: the run's own tau and k, within the sliders' ranges."""
+    """What the projection starts from: the run's own tau and k, whatever they are."""
     tau, k = policy_setting(record, "entropy_threshold"), policy_setting(record, "recent")
-    within = DEFAULT_TAU if tau is None else min(max(float(tau), 0.0), MAX_TAU)
-    return within, DEFAULT_K if k is None else min(int(k), MAX_K)
+    return DEFAULT_TAU if tau is None else float(tau), DEFAULT_K if k is None else int(k)
+
+
+def chosen_tau(tau: float, never: bool) -> float:
+    """The threshold that slider and tick stand for together."""
+    return math.inf if never else float(tau)
+
+
+def _tau_slider(tau: float) -> gr.Slider:
+    """It reaches as far as the run's own tau; inf, for which it has no place, is ticked beside it."""
+    # Below 0 every step is full, however far below.
+    shown = MAX_TAU if tau == math.inf else max(tau, ALWAYS)
+    return gr.Slider(value=shown, minimum=min(0.0, shown), maximum=max(MAX_TAU, shown))
+
+
+def _k_slider(k: int) -> gr.Slider:
+    return gr.Slider(value=k, maximum=max(MAX_K, k))

@@ -69,3 +69,31 @@ def test_the_best_signal_is_named_with_those_it_cannot_be_told_from(
     assert said in headline
     assert ("within noise" in headline) == (doubt != "none")
     assert ("no other within noise" in headline) == (doubt == "blind")
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [
+        ((-1, 0), "none finds more than chance; the other way round, below chance: largest entropy 0.0"),
+        ((-1, 1), "the most is found by largest doubt, area 1.00"),
+        ((1, 0.1), "above chance too: largest doubt 0."),
+        ((-1, -0.1), "below chance: largest entropy 0.0"),
+    ],
+)
+def test_every_signal_told_from_chance_is_named_on_whichever_side(
+    record: RunRecord, monkeypatch: pytest.MonkeyPatch, sides: tuple[float, float], said: str
+) -> None:
+    """An area far below one half is no chance: it finds the steps the other way round."""
+    moved, noise, other = np.random.default_rng(3).normal(size=(3, 300))
+    signals = {name: np.ones(300) for name in SIGNALS}
+    signals["max_entropy"] = sides[0] * moved + noise / 9
+    signals["max_doubt"] = sides[1] * moved + other / 9
+    pairs = DriftPairs(
+        signals, moved, np.arange(300), np.zeros(300, int), np.ones(300, bool), "cached", every_position=True
+    )
+    monkeypatch.setattr(explain, "drift_pairs", lambda _: pairs)
+    [headline] = drawn(record)["headline"]
+    assert said in headline
+    assert "none is told" not in headline
+    assert ("the other way round" in headline) == (min(sides) < 0)
+    assert headline.count("largest doubt") == (sides[1] != 0)

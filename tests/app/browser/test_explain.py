@@ -79,6 +79,24 @@ def test_projection_follows_the_slider_and_one_press_runs_it(open_page: Open) ->
     expect(page.locator("#timeline .es-headline")).to_contain_text("1 of ")
 
 
+def test_settings_beyond_the_sliders_are_projected_and_run_as_they_are(open_page: Open) -> None:
+    page = open_page(calm=True)
+    for name, value in (("entropy_threshold", "inf"), ("recent", "200")):
+        page.fill(f"#policy-settings [data-name={name}]", value)
+    run_short(page)
+    open_tab(page, "What if?", "whatif")
+    headline = page.locator("#whatif .es-headline")
+    expect(headline).to_contain_text("with τ inf, k 200: projected 1 of ")
+    expect(page.locator("#whatif-never input")).to_be_checked()
+    expect(page.locator("#whatif-k input[type=number]")).to_have_value("200")
+    page.fill("#whatif-k input[type=number]", "150")
+    page.keyboard.press("Enter")
+    expect(headline).to_contain_text("with τ inf, k 150: projected 1 of ")
+    run_to_its_end(page, "#whatif-run")
+    expect(page.locator("#policy-settings [data-name=entropy_threshold]")).to_have_value("inf")
+    expect(page.locator("#policy-settings [data-name=recent]")).to_have_value("150")
+
+
 def test_maps_layers_and_signals_are_drawn_when_their_tab_is_opened(open_page: Open) -> None:
     page = open_page(calm=True)
     for tab, panel in (("Recompute map", "map"), ("Layers and tokens", "tokens"), ("Signals", "signals")):
