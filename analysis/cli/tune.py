@@ -16,7 +16,7 @@ from analysis.executors import Task
 from analysis.journal import Journal, purpose
 from analysis.measure import reference_of, vanilla
 from analysis.settings import Setting, setting_texts
-from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning
+from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning, runs_text
 from analysis.verdict import Verdict, judge
 from analysis.wording import few_prompts
 from core import GenerationConfig, LanguageModel
@@ -84,9 +84,9 @@ def command(arguments: argparse.Namespace) -> int:
         journal = stack.enter_context(opened)
         search.recall(journal.done.values())
         execute = stack.enter_context(closing(sweep.executor(arguments, task, model)))
-        # How long the race goes on is not known before; the bar shows it against the full grid.
-        full_grid = search.result().full_grid
-        counter = stack.enter_context(Counter("runs, of the full grid's", full_grid, len(search.outcomes)))
+        # How long the race goes on is not known before; most end long before the bar is full.
+        done = len(search.outcomes) + len(search.repeats)
+        counter = stack.enter_context(Counter("runs, of at most", search.most_runs, done))
         try:
             for outcome in search.run(execute):
                 counter.advance()
@@ -137,8 +137,7 @@ def _report(result: Tuning, prompts: int, markdown: bool) -> list[str]:
         f"{cost}: sum over the prompts measured over no cache's; over prompts: smallest and largest of one",
         "prompt. at least: measured on some prompts, it can only come to more on the others. on the front:",
         f"measured on every prompt, and no other such setting is better in both cost and {goal.keep}.",
-        f"measured {counted(result.measured, 'run')}; the full grid on {counted(prompts, 'prompt')} takes "
-        f"{result.full_grid}",
+        runs_text(result),
     ]
 
 

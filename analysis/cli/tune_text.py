@@ -21,7 +21,7 @@ def verdict_lines(verdict: Verdict, grid: Tuning, markdown: bool = False) -> lis
             strict=True,
         )
     ]
-    lines = [table(header, rows, markdown=markdown), "", _sentence(verdict)]
+    lines = [table(header, rows, markdown=markdown), "", _sentence(verdict, goal.objective)]
     try:
         plane = surface(grid.candidates)
     except ValueError:
@@ -35,13 +35,14 @@ def _choice(choice: Candidate | None) -> list[str]:
     return [choice.setting.label, percent(choice.cost), percent(choice.loss)]
 
 
-def _sentence(verdict: Verdict) -> str:
+def _sentence(verdict: Verdict, objective: str) -> str:
     spent = (
         f"{percent(verdict.runs_share)} of the grid's runs, {percent(verdict.seconds_share)} of its seconds"
     )
+    race = "the race" if objective == "flops" else "the race, what confirms its choice included,"
     if verdict.excess is None:
-        return f"the race took {spent}; there are no two choices to compare"
-    return f"the race took {spent}; its choice costs {verdict.excess:+.1%} against the grid's"
+        return f"{race} took {spent}; there are no two choices to compare"
+    return f"{race} took {spent}; its choice costs {verdict.excess:+.1%} against the grid's"
 
 
 def map_lines(plane: Surface, grid: Tuning, markdown: bool = False) -> list[str]:

@@ -118,6 +118,7 @@ def test_a_report_shows_every_result_and_fetches_nothing(
         "tokens per second, median",
         "token ids 5",
         "at least 8",
+        "more runs to confirm the choice and 3 of one token a step",
         "gen_length=16 block_length=8",
     ):
         assert wanted in text

@@ -13,7 +13,7 @@ from analysis.confirmation import MAX_SHARE, Confirmation, confirmation, confirm
 from analysis.grid import Axis, grid_settings
 from analysis.measure import Outcome, Unit, vanilla
 from analysis.settings import Setting
-from analysis.tuning import Candidate, Goal, Search, Tuning, pareto_front
+from analysis.tuning import Candidate, Goal, Search, Tuning, pareto_front, runs_text
 from core import GenerationConfig
 from tests.analysis.test_comparison import outcome
 
@@ -309,6 +309,30 @@ def test_the_choice_is_set_beside_one_token_a_step_on_a_few_prompts(prompts: int
     assert len(cut.result().gains) == len(result.gains) - 1
     assert [one.key for one in cut.run(Slow(1, 0.5))] == [outcomes[-1].key]
     assert "one token a step" not in replace(result, gains=()).spent
+
+
+@pytest.mark.parametrize("prompts", [1, 2, 8])
+def test_runs_of_the_race_are_told_apart_from_those_that_confirm_its_choice(prompts: int) -> None:
+    """Counted together, they were told to be more of the full grid's runs than it has."""
+    slowest = vanilla(GenerationConfig(gen_length=32))
+    made = Search(GRID, prompts, Goal(objective="seconds"), EOS, slowest=slowest)
+    spent = list(made.run(Noisy(0, 0.5)))
+    race = sum(one.repeat == 0 for one in spent)
+    slow = sum(one.setting == slowest.label for one in spent)
+    assert race <= made.full_grid
+    assert len(spent) <= made.most_runs
+    assert runs_text(made.result()) == (
+        f"the race measured {race} runs, the full grid takes {made.full_grid}; "
+        f"{len(spent) - race - slow} more runs to confirm the choice and {slow} of one token a step"
+    )
+    cut = Search(GRID, prompts, Goal(objective="seconds"), EOS, slowest=slowest)
+    cut.recall(spent[: race + 1])
+    assert "cut short are counted in" in runs_text(cut.result())
+    exact = search(Goal(objective="flops"))
+    assert exact.most_runs == exact.full_grid
+    assert runs_text(exact.result()) == (
+        f"the race measured {len(exact.outcomes)} runs, the full grid takes {exact.full_grid}"
+    )
 
 
 def test_of_operations_one_token_a_step_is_not_measured() -> None:
