@@ -189,11 +189,14 @@ def _spread(runs: Sequence[Outcome]) -> float:
 
 
 def _speedup(name: str, runs: Runs, other: Runs) -> dict[str, float | None]:
-    """The fields of that name: over the prompts of both, the other's seconds / seconds."""
+    """The fields of that name: over the prompts of both, the other's seconds / seconds.
+
+    Seconds of another number of tokens are no baseline.
+    """
     ratios = [
         median(run.seconds for run in other[prompt]) / median(run.seconds for run in of_prompt)
         for prompt, of_prompt in runs.items()
-        if prompt in other
+        if prompt in other and len(other[prompt][0].tokens) == len(of_prompt[0].tokens)
     ]
     if not ratios:
         return dict.fromkeys((name, f"{name}_low", f"{name}_high"))

@@ -133,8 +133,7 @@ def warm_up(
     model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig, settings: Sequence[Setting]
 ) -> None:
     """Decode one block of the first prompt with each setting, for nothing."""
-    short = replace(base, gen_length=base.block_length, steps=None)
     for setting in settings:
-        kept = {key: value for key, value in setting.generation.items() if key not in ("steps", "gen_length")}
-        shortened = replace(setting, generation=kept)
-        run_trace(model, prompts[0].content, shortened.decoding(short), shortened.make_policy())
+        decoding = setting.decoding(base)
+        short = replace(decoding, gen_length=decoding.block_length, steps=None)
+        run_trace(model, prompts[0].content, short, setting.make_policy())

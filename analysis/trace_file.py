@@ -14,7 +14,7 @@ from analysis.trace import Step, Trace, plain_array
 from analysis.trace_schema import FileStep, TraceFile
 
 # Steps times positions: a small file must not become gigabytes of arrays.
-MAX_CELLS = 2**26
+MAX_CELLS = 2**24
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
@@ -40,6 +40,11 @@ def from_json(data: Any) -> Trace:
     Totals are derived and not trusted: they are counted again from the steps.
     """
     try:
+        # Half a surrogate pair is a str to Python, but no file can be written with it.
+        json.dumps(data, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"trace: file: not text that can be written again ({error})") from None
+    try:
         file = TraceFile.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
@@ -56,6 +61,8 @@ def from_json(data: Any) -> Trace:
         again = seen.intersection(step.committed)
         _check(not again, f"trace: steps[{index}].committed", f"position {min(again, default=0)} twice")
         _check(step.step == index, f"trace: steps[{index}].step", f"{step.step} is not {index}")
+        alone = len(set(step.committed)) == len(step.committed)
+        _check(alone, f"trace: steps[{index}].committed", "one position twice in one step")
         seen.update(step.committed)
     return Trace(
         model=file.model.model_dump(),
@@ -79,7 +86,7 @@ def load(path: str | Path) -> Trace:
     """Read a trace file. Raises ValueError for a file that is not one, OSError for none at all."""
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"trace: {Path(path).name} is not JSON text ({error})") from None
     return from_json(data)
 

@@ -42,7 +42,7 @@ class FileModel(Strict, extra="allow"):
     family: str
     dtype: str
     device: str
-    num_layers: Annotated[int, Field(ge=1)]
+    num_layers: Annotated[int, Field(ge=1, le=10_000)]
     mask_token_id: Count
     eos_token_ids: list[Count]
 

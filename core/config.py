@@ -55,25 +55,34 @@ def check_fields(config: object) -> None:
 class GenerationConfig:
     """Decoding settings; defaults follow LLaDA's blocks and Fast-dLLM's threshold.
 
-    gen_length: tokens to generate. block_length: the semi-autoregressive window; must divide gen_length.
-    window: `block` decodes block after block, `sliding` always the leftmost `block_length` masks
-    (Elastic-Cache, arXiv 2510.14973).
-    unmask: which proposals are committed (see `UNMASK_RULES`); `threshold` in [0, 1] is the confidence at
-    which all are (Fast-dLLM, arXiv 2505.22618). steps: denoising steps of `quota` and of `klass`'s fallback,
-    `gen_length` (its default) is one token a step. factor: Fast-dLLM's factor f. entropy_bound:
-    EB-Sampler's gamma in nats (arXiv 2505.24857). kl_threshold and kl_history: KLASS (arXiv 2511.05664),
-    with `threshold` as its confidence.
+    gen_length: tokens to generate.
+    block_length: tokens of a block, the semi-autoregressive window; it must divide gen_length.
+    unmask: the rule that says which proposals a step commits, see `UNMASK_RULES`.
+    threshold: the confidence, from 0 to 1, at which `threshold` and `klass` commit a proposal (Fast-dLLM,
+    arXiv 2505.22618).
+    steps: denoising steps of `quota` and of the fallback of `klass`; none is one token a step.
+    temperature: 0 is greedy, else tokens are sampled from softmax(logits / temperature); confidence and
+    entropy always describe the raw distribution.
+    seed: what every request is seeded with, whatever its batch; greedy decoding draws nothing, but for the
+    order of `dkv-greedy`.
+    stop_at_eos: whether a sequence ends once an end-of-text token is committed with no mask before it.
+    factor: f of Fast-dLLM's `factor` rule (arXiv 2505.22618), which commits the more the larger it is.
+    entropy_bound: gamma of EB-Sampler's `entropy-bound` rule (arXiv 2505.24857), in nats, which commits the
+    more the larger it is.
+    kl_threshold: the divergence in nats below which `klass` takes a proposal for stable (KLASS, arXiv
+    2511.05664).
+    kl_history: steps in a row for which a proposal of `klass` must have been stable.
+    window: which masks are in play, by `block` those of one block after another, by `sliding` always the
+    leftmost block_length (Elastic-Cache, arXiv 2510.14973).
     order: which proposals count as best, by `confidence` or by confidence times certainty `density`
     (d2Cache, arXiv 2509.23094), a decoding order apart from any cache.
-    temperature: 0 is greedy; otherwise tokens are sampled from softmax(logits / temperature), cut to
-    top_k and top_p where given. Confidence and entropy always describe the raw distribution.
+    top_k: how many of the likeliest tokens sampling draws from; none is all.
+    top_p: the probability that the likeliest tokens, from which sampling draws, reach together; none is all.
     cfg_scale: LLaDA's classifier-free guidance, uncond + (scale + 1)(cond - uncond); 0 is off.
-    eos: `allow`; `last` commits end-of-text only once it is all that the window's targets propose, or
-    where `quota` asks for more than the rest (LLaDA's confidence_eos_eot_inf); `never` excludes it from
-    the choice (LLaDA's logits_eos_inf).
-    stop_at_eos: a sequence ends once an end-of-text token is committed with no mask before it.
-    seed: every request is seeded with it alone, so its tokens do not depend on its batch. Greedy decoding
-    draws nothing, but for `dkv-greedy`'s order.
+    eos: when end-of-text may be committed, by `allow` whenever it is proposed, by `last` only once it is all
+    that the window's targets propose or where `quota` asks for more than the rest (LLaDA's
+    confidence_eos_eot_inf), by `never` not at all (LLaDA's logits_eos_inf).
+
     Settings of another rule, or of sampling where decoding is greedy, are accepted, so that a config can be
     varied one by one; `unread` names them.
     """
@@ -128,7 +137,7 @@ class GenerationConfig:
         )
         require(self.top_k is None or self.top_k >= 1, "top_k", self.top_k, "none or at least 1")
         require(self.top_p is None or 0 < self.top_p <= 1, "top_p", self.top_p, "none or above 0 and up to 1")
-        require(0 <= self.cfg_scale < math.inf, "cfg_scale", self.cfg_scale, "a finite number from 0 up")
+        require(0 <= self.cfg_scale <= 1000, "cfg_scale", self.cfg_scale, "a number from 0 to 1000")
         require(0 <= self.seed < 2**63, "seed", self.seed, "an integer from 0 to 2**63 - 1")
 
     @property

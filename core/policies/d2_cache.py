@@ -32,7 +32,7 @@ class D2CacheConfig(PolicyConfig):
         require(self.current_k >= 1, "current_k", self.current_k, "an integer of at least 1")
         require(0 <= self.rollout_p <= 1, "rollout_p", self.rollout_p, "a number from 0 to 1")
         require(0 < self.sigma <= 10_000, "sigma", self.sigma, "a number above 0 and up to 10000")
-        require(self.inflate >= 0, "inflate", self.inflate, "an integer of at least 0")
+        require(0 <= self.inflate <= 1_000_000, "inflate", self.inflate, "an integer from 0 to 1000000")
 
 
 class D2Cache(CachePolicy):

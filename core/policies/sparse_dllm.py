@@ -22,8 +22,8 @@ class SparseDLLMConfig(PolicyConfig):
 
     def check(self) -> None:
         require(0 < self.keep_ratio <= 1, "keep_ratio", self.keep_ratio, "above 0 and up to 1")
-        odd = self.kernel >= 1 and self.kernel % 2 == 1
-        require(odd, "kernel", self.kernel, "an odd integer of at least 1")
+        odd = 1 <= self.kernel <= 10_001 and self.kernel % 2 == 1
+        require(odd, "kernel", self.kernel, "an odd integer from 1 to 10001")
 
 
 class SparseDLLM(CachePolicy):

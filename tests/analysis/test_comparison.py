@@ -91,6 +91,36 @@ def test_equal_counts_of_solved_prompts_may_be_of_different_prompts() -> None:
     assert ungraded.summaries[0].changed_text == "not graded"
 
 
+def test_each_share_of_a_row_is_of_the_runs_that_it_names() -> None:
+    """Over prompts the mean of first runs; of the decision the median of all runs; speeds with their range."""
+    first = {"recompute_ratio": 0.1, "full_steps": 1, "tokens_per_step": 2.0, "decision_overhead": 0.1}
+    again = {"recompute_ratio": 0.9, "full_steps": 2, "tokens_per_step": 9.0, "decision_overhead": 0.3}
+    runs = [outcome(NONE, p, 0, 6.0) for p in range(3)]
+    for prompt, seconds in enumerate((1.0, 2.0, 3.0)):
+        runs += [outcome(ENTROPY, prompt, r, seconds, **(again if r else first)) for r in range(3)]
+    runs += [outcome(ENTROPY, 3, 0, 4.0, **{**first, "recompute_ratio": 0.5, "full_steps": 2})]
+    [none, ours] = summarise(runs, [NONE, ENTROPY], BASE, EOS).summaries
+    assert ours.recompute_ratio == pytest.approx((0.1 * 3 + 0.5) / 4)
+    assert ours.full_step_ratio == pytest.approx((0.5 * 3 + 1) / 4)
+    assert ours.tokens_per_step == pytest.approx(2)
+    assert ours.decision_overhead == pytest.approx(0.3)
+    assert ours.speedup_fastest == 1
+    assert none.speedup_fastest == pytest.approx(2 / 6)
+    assert (none.speedup_fastest_low, none.speedup_fastest_high) == pytest.approx((1 / 6, 3 / 6))
+    assert ours.low == pytest.approx(3 / 4 + 0.75 * (1 - 3 / 4))
+    assert ours.high == pytest.approx(3 / 2 + 0.25 * (3 - 3 / 2))
+
+
+def test_seconds_of_another_number_of_tokens_are_no_baseline() -> None:
+    short = Setting.parse("entropy:gen_length=2")
+    runs = [outcome(vanilla(BASE), 0, 0, 8.0), outcome(NONE, 0, 0, 4.0), outcome(ENTROPY, 0, 0, 1.0)]
+    runs += [outcome(short, 0, 0, 1.5, tokens=(5, 1), num_tokens=2)]
+    *_, whole, half = summarise(runs, [vanilla(BASE), NONE, ENTROPY, short], BASE, EOS).summaries
+    assert whole.speedup_vanilla == 8
+    assert half.speedup_vanilla is None
+    assert half.speedup_fastest is None
+
+
 def test_a_missing_baseline_is_not_measured_rather_than_one() -> None:
     rows = summarise([outcome(ENTROPY, 0, 0, 1.0)], [ENTROPY], BASE, EOS).summaries
     assert rows[0].speedup_vanilla is None
@@ -107,6 +137,7 @@ def test_agreement_ends_with_the_text() -> None:
     assert agreement((5, 6, 1, 9), (5, 6, 1, 8), EOS) == 1
     assert agreement((5, 6, 1, 9), (5, 7, 1, 9), EOS) == pytest.approx(2 / 3)
     assert agreement((5, 1, 1, 1), (5, 6, 7, 1), EOS) == pytest.approx(2 / 4)
+    assert agreement((5, 6, 7, 1), (5, 1, 1, 1), EOS) == pytest.approx(2 / 4)
 
 
 def test_accuracy_counts_graded_prompts_once() -> None:
@@ -158,6 +189,21 @@ def test_compare_adds_both_baselines_and_a_lossless_setting_agrees(
     for text in data["settings"].values():
         assert text in said
     assert f"{torch.get_num_threads()} thread" in said
+
+
+def test_settings_may_change_the_blocks(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = [
+        "--limit",
+        "1",
+        "--repeats",
+        "1",
+        "--policies",
+        "dual",
+        "dual:block_length=16",
+        "dual:block_length=2",
+    ]
+    assert main(["compare", *arguments, *wanted]) == 0
+    assert "dual:block_length=16" in capsys.readouterr().out
 
 
 def test_one_measurement_has_no_quartiles(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,6 +111,9 @@ def damage(data: dict[str, Any], path: str, value: Any) -> None:
         ("steps/1/step", 3, r"steps\[1\].step"),
         ("steps/1/committed", [9], r"steps\[1\].committed"),
         ("steps/1/committed", [0], r"steps\[1\].committed"),
+        ("steps/1/reason", "\ud800", "written again"),
+        ("model/ref", "a\udfff", "written again"),
+        ("model/num_layers", 2**63, "model.num_layers"),
         ("steps/1/refreshed", 40, r"steps\[1\].refreshed"),
         ("steps/0/refreshed_positions", [[0, 8]], r"steps\[0\].refreshed_positions"),
         ("steps/0/seconds/plan", -1.0, r"steps\[0\].seconds.plan"),
@@ -136,6 +139,22 @@ def test_a_small_file_does_not_become_gigabytes(trace: Trace, monkeypatch: pytes
     monkeypatch.setattr("analysis.trace_file.MAX_CELLS", 1000)
     with pytest.raises(ValueError, match="at most 1000"):
         Trace.from_json({**data, "prompt_ids": [1] * 1000})
+
+
+def test_a_position_is_committed_once(trace: Trace) -> None:
+    data = json.loads(json.dumps(trace.to_json()))
+    step = data["steps"][1]
+    for name in ("committed", "tokens", "confidence", "entropy"):
+        step[name] = step[name] * 2
+    with pytest.raises(ValueError, match=r"steps\[1\].committed: one position twice"):
+        Trace.from_json(data)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"schema": 1, "extra": ' + "[" * 100_000])
+def test_endless_nesting_is_no_trace(text: str, tmp_path: Any) -> None:
+    (tmp_path / "deep.json").write_text(text)
+    with pytest.raises(ValueError, match=r"deep\.json is not JSON"):
+        Trace.load(tmp_path / "deep.json")
 
 
 def test_frames_have_a_row_a_step_and_a_row_a_token(trace: Trace) -> None:

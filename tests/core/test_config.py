@@ -33,6 +33,7 @@ from core.config import UNMASK_NAMES
         ("top_k", 0),
         ("top_p", 0.0),
         ("cfg_scale", -1.0),
+        ("cfg_scale", 1e38),
         ("eos", "maybe"),
         ("seed", -1),
         ("seed", 2**63),

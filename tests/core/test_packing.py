@@ -1,6 +1,7 @@
 """Weights laid out for speed give the products of plain ones."""
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -82,6 +83,25 @@ def test_float32_weights_lie_in_blocks_only_where_that_is_faster(
     assert isinstance(down, PackedLinear) == (faster and can_pack(torch.float32))
     assert down.weight.shape == (32, 48)
     assert isinstance(down, PackedLinear) or down.weight.T.is_contiguous()
+
+
+@pytest.mark.skipif(not can_pack(torch.float32), reason="no packed products of oneDNN here")
+@pytest.mark.parametrize(
+    ("plain", "packed", "faster"), [(2.0, 1.0, True), (1.0, 2.0, False), (1.0, 0.95, False)]
+)
+def test_blocks_are_taken_for_a_tenth_and_no_less(
+    monkeypatch: pytest.MonkeyPatch, plain: float, packed: float, faster: bool
+) -> None:
+    """Of a clock that only the products move."""
+    now = [0.0]
+
+    def costs(seconds: float) -> Callable[..., None]:
+        return lambda *_: now.__setitem__(0, now[0] + seconds)
+
+    monkeypatch.setattr(packing.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(packing.F, "linear", costs(plain))
+    monkeypatch.setattr(packing, "_product", costs(packed))
+    assert blocks_are_faster.__wrapped__() == faster
 
 
 @pytest.mark.parametrize("vocab", [10, 64, 128, 200, 1000])

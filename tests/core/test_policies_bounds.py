@@ -1,7 +1,8 @@
 """No policy computes more rows than its definition allows, on real runs; and none breaks at the edges."""
 
+import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pytest
 
@@ -171,6 +172,21 @@ def test_edges_are_decoded_to_the_end(model: LanguageModel, name: str, shape: st
                 assert (step.confidence[step.targets] > 0).all()
                 assert step.refreshed.max() <= LAYERS
             assert all(token != model.spec.mask_token_id for token in run.tokens)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_huge_number_is_refused_or_decoded(models: dict[str, LanguageModel], name: str) -> None:
+    """Never taken and then failed on, nor worked at for ever."""
+    config = GenerationConfig(gen_length=8, block_length=4)
+    numbers = [one.name for one in fields(POLICIES[name].Config) if one.type in (int, float, int | None)]
+    assert numbers or name in ("none", "prefix", "dual")
+    for setting, value in itertools.product(numbers, (2**31, 2**63 - 1, 2**64, 1e300)):
+        try:
+            policy = create_policy(name, **{setting: value})
+        except ValueError:
+            continue
+        [run] = decode(models["llada"], PROMPTS[:1], config, policy)
+        assert sorted(run.order) == list(range(8))
 
 
 def test_a_one_token_prompt_decodes_as_without_padding(model: LanguageModel) -> None:
