@@ -92,7 +92,7 @@ def test_equal_counts_of_solved_prompts_may_be_of_different_prompts() -> None:
 
 
 def test_each_share_of_a_row_is_of_the_runs_that_it_names() -> None:
-    """Over prompts the mean of first runs; of the decision the median of all runs; speeds with their range."""
+    """Over prompts the mean of first runs; of the decision the median of all runs."""
     first = {"recompute_ratio": 0.1, "full_steps": 1, "tokens_per_step": 2.0, "decision_overhead": 0.1}
     again = {"recompute_ratio": 0.9, "full_steps": 2, "tokens_per_step": 9.0, "decision_overhead": 0.3}
     runs = [outcome(NONE, p, 0, 6.0) for p in range(3)]

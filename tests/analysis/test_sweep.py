@@ -187,9 +187,8 @@ def test_a_worker_that_dies_loses_nothing(arguments: list[str]) -> None:
 
 
 def children(process: int) -> set[int]:
-    folders = [Path("/proc") / name for name in os.listdir("/proc") if name.isdigit()]
     found = set()
-    for folder in folders:
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == process:
                 found.add(int(folder.name))

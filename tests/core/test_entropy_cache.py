@@ -135,6 +135,17 @@ def test_max_partial_run_forces_a_full_pass() -> None:
     assert kinds == [True, False, False, True, False, False, True]
 
 
+def test_the_trigger_is_named_before_what_would_have_refreshed_anyway() -> None:
+    story = told(entropy_threshold=1.0, refresh_on_block_start=True, max_partial_run=1)
+    story.step({0: 0.1})
+    story.step(dict.fromkeys(range(1, 6), 2.0))
+    assert story.reason() == "entropy above tau"
+    story = told(entropy_threshold=1.0, refresh_on_block_start=True, max_partial_run=1)
+    story.step({0: 0.1})
+    story.step(dict.fromkeys(range(1, 6), 0.1))
+    assert story.reason() == "block start"
+
+
 def test_each_sequence_of_a_batch_decides_for_itself() -> None:
     story = told(prompts=(3, 1), entropy_threshold=1.0)
     story.step({0: 3.0}, {0: 0.1})
