@@ -17,21 +17,21 @@ MAX_TEXT = 40
 
 
 def explain(config: type) -> dict[str, str]:
-    """What a config's docstring says of each field, by its convention of `name: meaning.`"""
-    text = " ".join((config.__doc__ or "").split())
-    names = [field.name for field in fields(config)]
-    if not names:
+    """What a config's docstring says of each field: `name: meaning.`, or `name, name: meaning.` of several.
+
+    An entry ends where the next begins, or with its paragraph.
+    """
+    said = {field.name: "" for field in fields(config)}
+    if not said:
         return {}
-    starts = [match for match in re.finditer(r"(?<![\w`])(\w+): ", text) if match[1] in names]
-    ends = [match.start() for match in starts[1:]] + [len(text)]
-    said = {match[1]: text[match.end() : end].strip() for match, end in zip(starts, ends, strict=True)}
-    return {name: said.get(name) or _mention(text, name) for name in names}
-
-
-def _mention(text: str, name: str) -> str:
-    """The first sentence that speaks of a field without introducing it."""
-    sentences = re.split(r"(?<=[.;]) ", text)
-    return next((part for part in sentences if re.search(rf"\b{name}\b", part)), "")
+    name = "|".join(said)
+    for paragraph in re.split(r"\n\s*\n", config.__doc__ or ""):
+        text = " ".join(paragraph.split())
+        starts = list(re.finditer(rf"(?<![\w`])((?:{name})(?:, (?:{name}))*): ", text))
+        ends = [match.start() for match in starts[1:]] + [len(text)]
+        for match, end in zip(starts, ends, strict=False):
+            said.update(dict.fromkeys(match[1].split(", "), text[match.end() : end].strip()))
+    return said
 
 
 def form_fields(config: type, at_hand: tuple[str, ...] | None = None) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Forms: every dataclass gives a form whose untouched entries read back as its defaults."""
 
 import math
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -45,10 +46,43 @@ def test_every_policy_has_a_form_and_a_description() -> None:
     assert all(all(entry["about"].values()) for entry in spec.values())
 
 
-def test_every_field_is_explained() -> None:
+def test_every_field_of_a_policy_is_explained() -> None:
     for policy in POLICIES.values():
-        assert all(explain(policy.Config).values()), policy.name
-    assert all(field["help"] for field in generation_spec()["fields"])
+        for name, said in explain(policy.Config).items():
+            assert said.endswith("."), (policy.name, name)
+            assert said[0].isalnum() or said[0] == "`", (policy.name, name)
+
+
+def test_every_generation_setting_has_a_whole_sentence_of_its_own() -> None:
+    """No half of a neighbour's, no name of the code that a page's reader can't look up."""
+    said = {field["name"]: field["help"] for field in generation_spec()["fields"]}
+    assert len(set(said.values())) == len(said)
+    for name, text in said.items():
+        assert text.endswith("."), name
+        assert ". " not in text, f"{name}: more than one sentence"
+        assert text[0].isalnum(), name
+        assert text.split()[0] not in ("see", "and", "with"), name
+        assert text.count("(") == text.count(")"), name
+        assert not re.search(r"\b[A-Z]+_[A-Z]+\b", text), name
+        assert not [other for other in said if f"{other}: " in text], name
+
+
+def test_entry_ends_with_its_paragraph_and_may_be_of_several_fields() -> None:
+    @dataclass(frozen=True)
+    class Config(PolicyConfig):
+        """Waiting.
+
+        first, second: steps between looks. third: as `first: ` says.
+
+        All are accepted.
+        """
+
+        first: int = 1
+        second: int = 2
+        third: int = 3
+
+    between = "steps between looks."
+    assert explain(Config) == {"first": between, "second": between, "third": "as `first: ` says."}
 
 
 def test_unseen_dataclass_brings_its_own_form() -> None:
