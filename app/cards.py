@@ -66,7 +66,7 @@ def about(record: RunRecord, example: bool = False) -> str:
         _each(record, lambda trace: model_text(trace.model)),
         f"{'prompt' if record.same_prompt else 'different prompts,'} {lengths} tokens, "
         f"batch {_each(record, lambda trace: str(trace.batch_size))}",
-        _each(record, lambda trace: rule_text(trace.generation)),
+        _each(record, lambda trace: rule_text(trace.generation, trace.policy)),
     ]
     if record.speeds:
         runs = record.speeds.repeats
@@ -91,8 +91,11 @@ def model_name(ref: str) -> str:
     return PurePath(ref).name if ref.startswith(("/", ".", "~")) else ref
 
 
-def rule_text(settings: Mapping[str, Any]) -> str:
-    """How it was decoded: blocks, rule and choice of tokens, and whatever else is not at its default."""
+def rule_text(settings: Mapping[str, Any], policy: Mapping[str, Any] | None = None) -> str:
+    """How it was decoded: blocks, rule and choice of tokens, and whatever else is not at its default.
+
+    policy: a trace's, which may leave the rule less to choose from.
+    """
     rule, temperature = str(settings.get("unmask")), settings.get("temperature") or 0
     read = [name for name, rules in READ_BY.items() if rule in rules]
     said = {"gen_length", "block_length", "unmask", "temperature", *read}
@@ -103,17 +106,30 @@ def rule_text(settings: Mapping[str, Any]) -> str:
         told = f"{settings.get('steps') or settings.get('gen_length')} scheduled steps"
     else:
         told = " ".join([rule, *setting_texts({name: settings.get(name) for name in read})])
+    told = f"commits by {told}" if policy is None else _commits_text(told, policy)
     usual = GenerationConfig().to_dict()
     others = {name: settings.get(name, usual[name]) for name in sorted(usual.keys() - said)}
     others = {name: value for name, value in others.items() if value != usual[name]}
     return ", ".join(
         [
             f"blocks of {settings.get('block_length')}",
-            f"commits by {told}",
+            told,
             f"temperature {temperature:g}, seed {settings.get('seed')}" if temperature else "greedy",
             *setting_texts(others),
         ]
     )
+
+
+def _commits_text(rule: str, policy: Mapping[str, Any]) -> str:
+    """What a step commits under a policy: one that decodes in an order of its own names the candidates."""
+    if not policy["config"].get("random_order"):
+        return f"commits by {rule}"
+    positions = policy["config"]["tokens"]
+    order = f"in {policy['name']}'s drawn order"
+    # Every rule commits one at least, so that of one candidate it has nothing to say.
+    if positions == 1:
+        return f"commits 1 position a step {order}"
+    return f"commits up to {positions} positions a step {order}, of these by {rule}"
 
 
 def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from analysis.volatility import MIN_TOKENS, volatility
 from app.cards import about, cards, rule_text
 from app.explain import layers_panel, map_panel, measure_staleness, staleness_panel, whatif_panel
 from app.figures import timeline_panel, volatility_panel
-from app.job import Job
+from app.job import Job, LaneSpec
 from app.perform import perform
 from app.runs import RunRecord
 from app.workshop import Workshop
@@ -68,6 +68,28 @@ def test_a_caption_tells_every_setting_that_is_another_one(unmask: str) -> None:
             assert rule_text(replace(base, **{name: value}).to_dict()) != told, name
     greedy = replace(base, temperature=0.0)
     assert rule_text(replace(greedy, seed=5).to_dict()) != rule_text(greedy.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (1, "commits 1 position a step in dkv-greedy's drawn order"),
+        (4, "commits up to 4 positions a step in dkv-greedy's drawn order, of these by confidence ≥ 0.0"),
+    ],
+)
+def test_a_caption_tells_the_commits_that_the_policy_really_makes(
+    workshop: Workshop, job: Make, tokens: int, said: str
+) -> None:
+    """An order of the policy's own leaves the rule only so many positions a step, however sure all are."""
+    asked = job("dkv-greedy", generation=GenerationConfig(gen_length=16, block_length=8, threshold=0.0))
+    spec = LaneSpec("dkv-greedy", (("tokens", tokens),))
+    record = workshop.runs.new(replace(asked, lanes=(spec, LaneSpec("dual", ()))))
+    for _ in perform(workshop, record, workshop.turns.join("me")):
+        pass
+    greedy, dual = record.traces
+    assert max(greedy.num_committed) == tokens < max(dual.num_committed)
+    assert said in about(record)
+    assert "commits by confidence ≥ 0.0" in about(record)
 
 
 def test_every_figure_of_a_run_names_it_where_it_is_saved_alone(record: RunRecord) -> None:
