@@ -21,7 +21,7 @@ from analysis.drift import drift
 from analysis.observation import SPANS, Observation, distinct_signals, summarise_drift
 from analysis.report_tables import bench_table, comparison_table, correlation_table, run_table, tuning_table
 from analysis.resampling import MIN_GROUPS, MIN_ROWS
-from analysis.results import Results
+from analysis.results import Results, text_of
 from analysis.settings import Setting, setting_texts
 from analysis.staleness import staleness
 from analysis.surface import surface
@@ -131,8 +131,9 @@ def _runs(results: Results) -> Iterable[Section]:
 
 def _text(index: int, trace: Trace) -> Text:
     prompt = trace.prompt if trace.prompt is not None else f"token ids {_ids(trace.prompt_ids)}"
-    generated = trace.text if trace.text is not None else f"token ids {_ids(trace.tokens)}"
-    return Text(f"prompt {index}", prompt, generated)
+    generated = text_of(trace)
+    written = generated if generated is not None else f"token ids {_ids(trace.tokens)}"
+    return Text(f"prompt {index}", prompt, written)
 
 
 def _ids(tokens: Sequence[int]) -> str:

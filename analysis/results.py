@@ -1,7 +1,7 @@
 """Results: everything that measurement files hold, read back and told apart by what they say they are."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,12 @@ from core import GenerationConfig
 
 MACHINE_FIELDS = ("python", "torch", "platform", "processor", "threads", "command")
 MODEL_FIELDS = ("ref", "family", "num_parameters", "dtype", "device")
+# What to give in place of a file that holds too little, by the kind it says it is: to `report`, to `export`.
+FOR_REPORT = {"observation": "of observe give the file of --traces"}
+FOR_EXPORT = {
+    "trace": "a run's trace holds no outcomes; of compare give the file of --json or --journal",
+    "tuning": "of tune give the file of --journal",
+}
 
 
 @dataclass
@@ -88,12 +94,26 @@ def _add(results: Results, found: Any) -> None:
     elif kind == "bench":
         results.benches.append([BenchPoint.from_json(point) for point in found["points"]])
     else:
-        raise ValueError(f"kind is {kind!r}; allowed: trace, comparison, tuning, bench")
+        raise ValueError(_refusal(kind, "trace, comparison, tuning, bench", FOR_REPORT))
     _add_environment(results, found["environment"], found["generation"])
     known = (
         holds_for(found["environment"], found["generation"]) if found["environment"] else "nothing measured"
     )
     results.decodings.setdefault(kind, []).append(known)
+
+
+def text_of(trace: Trace) -> str | None:
+    """What was generated, or why there is nothing of it to see; None without a tokenizer."""
+    if trace.text is None or trace.text.strip():
+        return trace.text
+    first = trace.answer_length == 0
+    return f"(no text: {'the model wrote end-of-text first' if first else 'nothing but white space'})"
+
+
+def _refusal(kind: Any, allowed: str, instead: Mapping[str, str]) -> str:
+    """Why a file of this kind is not read, and what to give in its place where there is something."""
+    more = f"; {instead[kind]}" if isinstance(kind, str) and kind in instead else ""
+    return f"kind is {kind!r}; allowed: {allowed}{more}"
 
 
 def _add_environment(results: Results, machine: dict[str, Any] | None, generation: dict[str, Any]) -> None:
@@ -130,7 +150,8 @@ def read_outcomes(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
             rest = header["outcomes"]
             header = {**{name: header[name] for name in names}, "kind": "journal"}
         if header.get("kind") != "journal":
-            raise ValueError(f"kind is {header.get('kind')!r}; allowed: journal, comparison")
+            kind = header.get("kind", "trace" if "steps" in header else None)
+            raise ValueError(_refusal(kind, "journal, comparison", FOR_EXPORT))
         return header, [Outcome.from_json(one) for one in rest]
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None

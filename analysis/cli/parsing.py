@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from analysis.cli.errors import UsageError, checking
 from analysis.cli.files import check_apart, check_folder, write_whole
+from analysis.cli.symbols import given_setting, given_settings
 from analysis.journal import Journal, purpose
 from analysis.prompts import Prompt, family_prompts, read_prompts
 from analysis.settings import Setting, parse_settings, split_settings
@@ -115,7 +116,7 @@ def generation_config(arguments: argparse.Namespace, **usual: Any) -> Generation
 
     Raises ValueError for bad ones.
     """
-    given = parse_settings(arguments.settings)
+    given = given_settings(arguments.settings)
     policy, config = split_settings(getattr(arguments, "policy", ""), given)
     if policy and not hasattr(arguments, "policy") and len(getattr(arguments, "policies", ())) != 1:
         raise UsageError(
@@ -161,7 +162,7 @@ def settings_of(arguments: argparse.Namespace) -> list[Setting]:
 
     Raises ValueError for a bad one.
     """
-    wanted = [Setting.parse(text) for text in arguments.policies]
+    wanted = [given_setting(text) for text in arguments.policies]
     own, _ = split_settings("", parse_settings(arguments.settings))
     if len(wanted) != 1 or not own:
         return wanted

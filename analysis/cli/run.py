@@ -18,6 +18,7 @@ from analysis.observation import summarise_drift
 from analysis.observe import no_cache_trace, observe, one_token_a_step, run_trace
 from analysis.probes import StalenessProbe
 from analysis.prompts import Prompt
+from analysis.results import text_of
 from analysis.staleness import summarise_staleness
 from analysis.trace import Trace
 from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, load_model
@@ -25,6 +26,12 @@ from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, lo
 HEADER = (
     "prompt", "in", "out", "steps", "full", "recomputed", "commits/step", "tokens/s", "decision", "seconds",
 )  # fmt: skip
+COLUMNS = (
+    "out: tokens generated. tokens/s: only those up to and including the first end-of-text, over seconds,",
+    "which are of the policy's decision, forward passes and decoding; decision: its share of them.",
+    "recomputed: rows, over those of full passes at every step. commits/step: all committed positions, also",
+    "such as only fill in what follows the end of the text.",
+)
 
 
 @dataclass
@@ -138,6 +145,8 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
         "",
         table(HEADER, [_row(str(index), trace) for index, trace in enumerate(results.traces)]),
         "",
+        *COLUMNS,
+        "",
     ]
     done = "interrupted: the last of them is incomplete" if interrupted else "one run each, no repeats"
     lines.append(f"n = {len(results.traces)} of {counted(wanted, 'prompt')}, {done}")
@@ -157,8 +166,9 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
         )
     if results.observed:
         lines += ["", *drift_lines(summarise_drift(results.observed))]
-    if len(results.traces) == 1 and first.text is not None:
-        lines += ["", first.text]
+    text = text_of(first)
+    if len(results.traces) == 1 and text is not None:
+        lines += ["", text]
     return lines
 
 

@@ -10,6 +10,7 @@ import torch
 from analysis.cli import parsing
 from analysis.cli.compare import report
 from analysis.cli.progress import Counter
+from analysis.cli.symbols import refuse_symbols
 from analysis.comparison import summarise
 from analysis.environment import environment
 from analysis.executors import Executor, InProcess, InProcesses, Task, available_cores, threads_each
@@ -68,8 +69,8 @@ def command(arguments: argparse.Namespace) -> int:
         wanted = settings_of(arguments, base)
         parsing.check_apart(arguments.prompts, arguments.out)
         parsing.check_writable(arguments.out)
-        task, model = prepare(arguments, base, wanted)
-    baselines = [*map(reference_of, wanted), *([vanilla(base)] if arguments.vanilla else [])]
+        baselines = [*map(reference_of, wanted), *([vanilla(base)] if arguments.vanilla else [])]
+        task, model = prepare(arguments, base, [*wanted, *baselines])
     settings = list({setting.label: setting for setting in (*baselines, *wanted)}.values())
     machine = environment(model, arguments.workers, task.threads)
     interrupted = False
@@ -102,6 +103,7 @@ def threads_text(arguments: argparse.Namespace, task: Task) -> str:
 def settings_of(arguments: argparse.Namespace, base: GenerationConfig) -> list[Setting]:
     """The settings that --policy, --set and --grid ask for. Raises ValueError for bad ones."""
     axes = [Axis.parse(text) for text in arguments.grid]
+    refuse_symbols(axis.name for axis in axes)
     given = parsing.policy_settings(arguments)
     for axis in axes:
         if axis.name in given:

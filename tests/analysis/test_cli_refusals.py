@@ -254,6 +254,25 @@ def test_a_file_of_something_else_is_refused(content: str, tmp_path: Path, refus
     assert "attribute" not in said
 
 
+def test_a_file_of_another_option_is_refused_with_what_to_give_instead(
+    model: list[str], tmp_path: Path, refused: Refused
+) -> None:
+    """And what is named is taken."""
+    out = {name: str(tmp_path / name) for name in ("run", "tune", "seen", "journal.jsonl", "traces.jsonl")}
+    page, rows = ["--out", str(tmp_path / "out.html")], ["--out", str(tmp_path / "out.csv")]
+    common = [*model, *PROMPT, *SIZE]
+    assert main(["run", *common, "--json", out["run"]]) == 0
+    files = ["--json", out["tune"], "--journal", out["journal.jsonl"]]
+    assert main(["tune", *common, "--grid", "recent=2", "--objective", "flops", *files]) == 0
+    watched = ["--rules", "one-token", "--json", out["seen"], "--traces", out["traces.jsonl"]]
+    assert main(["observe", *common, *watched]) == 0
+    assert "of observe give the file of --traces" in refused("report", out["seen"], *page)
+    assert "of tune give the file of --journal" in refused("export", out["tune"], *rows)
+    assert "of compare give the file of --json or --journal" in refused("export", out["run"], *rows)
+    assert main(["report", out["traces.jsonl"], *page]) == 0
+    assert main(["export", out["journal.jsonl"], *rows]) == 0
+
+
 def test_numbers_are_checked_at_any_depth() -> None:
     check_numbers({"a": [1, 2.5, None, "x", True, float("nan"), {"b": (LARGEST, -(2**63))}]})
     for bad in (2**63, 10**400, 1.01 * LARGEST, float("inf"), float("-inf")):

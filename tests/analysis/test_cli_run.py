@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from analysis import Trace
 from analysis.__main__ import main
 from analysis.cli import run as run_module
+from analysis.cli.symbols import SYMBOLS
 from analysis.prompts import read_prompts
+from analysis.results import text_of
+from core import POLICIES, GenerationConfig
 from tests import tiny
 
 IDS = ",".join(map(str, tiny.PROMPTS[0]))
@@ -38,6 +42,33 @@ def test_run_writes_a_trace_whose_ratio_can_be_recounted(
     assert "float32 on cpu" in said.out
     assert said.err == ""
     assert Trace.load(out).complete
+
+
+def test_a_table_says_what_its_tokens_a_second_count(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`out` over `seconds` is another number wherever the end of the text comes early."""
+    assert main(["run", "--model", folder, "--prompt-ids", IDS, *SHORT]) == 0
+    under = capsys.readouterr().out.split("-----", 1)[1]
+    assert "tokens/s: only those up to and including the first end-of-text" in under
+
+
+@pytest.mark.parametrize(
+    ("ends_first", "text", "told"),
+    [
+        (True, "", "(no text: the model wrote end-of-text first)"),
+        (False, " \n", "(no text: nothing but white space)"),
+        (False, " a ", " a "),
+        (False, None, None),
+    ],
+)
+def test_an_empty_answer_is_told_and_not_left_blank(
+    ends_first: bool, text: str | None, told: str | None, trace: Trace
+) -> None:
+    [end] = trace.model["eos_token_ids"]
+    tokens = (end if ends_first else end + 1, *[end] * (trace.gen_length - 1))
+    written = replace(trace, tokens=tokens, text=text, model={**trace.model, "num_parameters": 9})
+    assert text_of(written) == told
+    lines = run_module._report(run_module.Results([written], [None]), 1, False)
+    assert lines[-1] == told or told is None
 
 
 def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
@@ -78,7 +109,14 @@ def test_several_prompts_make_one_trace_a_line_and_drift_a_second_file(
         (["run", "--prompt", "a", "--unmask", "luck"], "unmask"),
         (["run", "--prompt", "a", "--set", "entropy_threshold=high"], "entropy_threshold"),
         (["run", "--prompt", "a", "--set", "entropy_threshold=nan"], "entropy_threshold"),
-        (["run", "--prompt", "a", "--set", "tau=1"], "tau"),
+        (["run", "--prompt", "a", "--set", "tau=1"], "'tau', which policy entropy calls entropy_threshold"),
+        (["run", "--prompt", "a", "--set", "k=8"], "'k', which policy entropy calls recent"),
+        (["run", "--prompt", "a", "--policy", "dual", "--set", "k=8"], "calls recent"),
+        (["sweep", "--prompt", "a", "--grid", "tau=1,2", "--out", "o"], "calls entropy_threshold"),
+        (["tune", "--prompt", "a", "--grid", "recent=8", "k=1,2"], "calls recent"),
+        (["compare", "--prompt", "a", "--policies", "none", "entropy:tau=1"], "calls entropy_threshold"),
+        (["compare", "--prompt", "a", "--policies", "entropy", "--set", "tau=1"], "entropy_threshold"),
+        (["bench", "--policies", "entropy:recent=8,tau=1"], "calls entropy_threshold"),
         (["run", "--prompt", "a", "--set", "recent"], "KEY=VALUE"),
         (["run", "--prompt", "a", "--set", "recent=1", "recent=2"], "recent"),
         (["run", "--prompt", "a", "--set", "seed=1", "--seed", "2"], "seed"),
@@ -102,6 +140,15 @@ def test_a_usage_error_is_one_clear_line(
     assert said.out == ""
     assert said.err.count("\n") == 1
     assert named in said.err
+
+
+def test_a_symbol_is_no_settings_own_name() -> None:
+    """It would be refused where it is meant."""
+    for symbol, name in SYMBOLS.items():
+        assert name in POLICIES["entropy"].Config().to_dict()
+        for policy in POLICIES.values():
+            assert symbol not in policy.Config().to_dict()
+        assert symbol not in GenerationConfig().to_dict()
 
 
 def test_broken_model_folders_are_usage_errors(
