@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import geometric_mean, mean, stdev
 
 from scipy.stats import t as students_t
@@ -77,7 +77,17 @@ def confirming_units(setting: Setting, prompts: Sequence[int], full_grid: int) -
 def slow_units(slowest: Setting, confirming: Sequence[Unit]) -> list[Unit]:
     """One run of one token a step without a cache on a few of the prompts that confirm the choice."""
     prompts = list(dict.fromkeys(unit.prompt for unit in confirming))
-    return [Unit(slowest, prompt, 1) for prompt in prompts[:SLOW_PROMPTS]]
+    beside = next((one.setting for one in confirming if one.setting != reference_of(one.setting)), None)
+    return [Unit(as_long(slowest, beside), prompt, 1) for prompt in prompts[:SLOW_PROMPTS]] if beside else []
+
+
+def as_long(slowest: Setting, beside: Setting) -> Setting:
+    """One token a step for as many tokens as another setting generates, in its blocks."""
+    shape = ("gen_length", "block_length")
+    own = {name: value for name, value in beside.generation.items() if name in shape}
+    if "gen_length" in own:
+        own["steps"] = own["gen_length"]
+    return replace(slowest, generation={**slowest.generation, **own})
 
 
 def slow_gains(slow: Sequence[Unit], confirming: Sequence[Unit], known: Mapping[str, Outcome]) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, stdev
 
 from analysis.comparison import agreement
-from analysis.confirmation import REPEATS, confirmation, confirming_units, slow_gains, slow_units
+from analysis.confirmation import REPEATS, as_long, confirmation, confirming_units, slow_gains, slow_units
 from analysis.executors import Executor
 from analysis.measure import Outcome, Unit, reference_of
 from analysis.settings import Setting
@@ -73,7 +73,7 @@ class Search:
         known = {Unit(setting, prompt).key for setting in every for prompt in self.order}
         again = {
             Unit(setting, prompt, repeat).key
-            for setting in (*every, *([self.slowest] if self.slowest else []))
+            for setting in (*every, *(as_long(self.slowest, one) for one in every if self.slowest))
             for prompt in self.order
             for repeat in range(1, REPEATS + 1)
         }
@@ -121,6 +121,12 @@ class Search:
             confirmed=confirmation(confirming, self.repeats),
             gains=tuple(slow_gains(slow, confirming, self.repeats)),
         )
+
+    @property
+    def choosing(self) -> list[Outcome]:
+        """What choosing took: the race's outcomes and those that confirm the choice."""
+        confirming = (self.repeats.get(unit.key) for unit in self._confirming())
+        return [*self.outcomes.values(), *(found for found in confirming if found)]
 
     @property
     def full_grid(self) -> int:

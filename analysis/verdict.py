@@ -15,7 +15,8 @@ class Verdict:
 
     chosen: the race's choice, as the grid measured it; best: the grid's own choice. Either is None where
     nothing kept the budget. excess: how much more the choice costs than the grid's, as a share of the
-    latter; None without both. runs, seconds: spent by the race and by the grid, references included.
+    latter; None without both. runs, seconds: spent by the race, what confirms its choice included, and by the
+    grid; both with their references.
     """
 
     chosen: Candidate | None
@@ -60,11 +61,11 @@ def judge(race: Search, grid: Search) -> Verdict:
     held = len(grid.outcomes)
     if held < full.full_grid:
         raise ValueError(f"the grid holds {held} of its {full.full_grid} runs; measure the rest")
-    spent = [*race.outcomes.values(), *race.repeats.values()]
+    spent = race.choosing
     return Verdict(
         chosen=_as_measured_by(full, raced.best),
         best=full.best,
-        runs=(raced.measured, held),
+        runs=(len(spent), held),
         seconds=(_seconds(spent), _seconds(grid.outcomes.values())),
     )
 

@@ -335,6 +335,24 @@ def test_runs_of_the_race_are_told_apart_from_those_that_confirm_its_choice(prom
     )
 
 
+def test_one_token_a_step_is_of_the_choices_own_length() -> None:
+    """Else a setting that generates a quarter would be told to be four times as fast."""
+    slowest = vanilla(GenerationConfig(gen_length=32))
+    grid = [Setting.parse(f"entropy:gen_length={length},block_length={length}") for length in (8, 16)]
+    made = Search(grid, 4, Goal(objective="seconds"), EOS, slowest=slowest)
+    spent = list(made.run(Noisy(0, 0.5)))
+    best = made.result().best
+    assert best is not None
+    length = best.setting.generation["gen_length"]
+    wanted = f"none:unmask=quota,steps={length},gen_length={length},block_length={length}"
+    assert [one.setting for one in spent if "quota" in one.setting] == [wanted] * 3
+    cut = Search(grid, 4, Goal(objective="seconds"), EOS, slowest=slowest)
+    cut.recall(spent)
+    assert list(cut.run(Noisy(1, 0.5))) == []
+    # Choosing took none of them.
+    assert [one.key for one in made.choosing] == [one.key for one in spent if "quota" not in one.setting]
+
+
 def test_of_operations_one_token_a_step_is_not_measured() -> None:
     made = Search(GRID, 8, Goal(objective="flops"), EOS, slowest=vanilla(GenerationConfig(gen_length=32)))
     assert all("quota" not in one.setting for one in made.run(made_up))
