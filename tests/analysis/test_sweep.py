@@ -265,6 +265,17 @@ def test_a_choice_is_judged_by_a_full_grid_measured_apart(
     assert main([*tune, "--against", str(tmp_path / "nowhere.jsonl")]) == 2
 
 
+def test_a_baseline_that_does_not_fit_is_refused_before_anything_is_measured(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    arguments[arguments.index("--gen-length") + 1] = str(8 * tiny.CONTEXT)
+    command = ["sweep", *arguments, "--grid", "gen_length=16", "--out", str(out)]
+    assert str(8 * tiny.CONTEXT) in refusal(main, [*command, "--vanilla"], capsys)
+    assert not out.exists()
+    assert main([*command, "--limit", "1"]) == 0
+
+
 def test_workers_and_their_threads_are_named(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
