@@ -41,7 +41,8 @@ KINDS = (
 )
 VOLATILITY = (
     "Volatility, mean drift of a token by steps since its unmasking (age 0: from mask to token), of the "
-    "answer's tokens and of those that fill in after it. Old ages come only from tokens committed early:"
+    "answer's tokens and of those that fill in after it. Old ages come only from tokens committed early. "
+    "Commits by then: positions committed within so many steps, a k (`recent`) that covers them:"
 )
 Traces = dict[tuple[str, str], list[Trace]]
 
