@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from app.models import GIB, Estimate
+from app.models import GIB, Estimate, asks_hub
 from app.perform import Moment, wait_for_turn
 from app.turns import Ticket
 from app.workshop import Workshop
@@ -26,6 +26,8 @@ def load_in_turn(workshop: Workshop, ref: str, dtype: str, ticket: Ticket) -> It
     try:
         workshop.shelf.check(ref)
         if not workshop.shelf.holds(ref, dtype):
+            if asks_hub(ref):
+                yield Moment("running", f"running: asking the hub for {ref}")
             expected = workshop.shelf.expect(ref, dtype)
             yield from wait_for_turn(ticket)
             if ticket.is_stopped():

@@ -22,6 +22,7 @@ AUTO_ON_CPU, EITHER = "float32", "float32 (bfloat16 where that is faster here)"
 CANVAS = 1024
 GIB = 2**30
 SPARE = 0.9
+CONFIG, HUB_SECONDS = "config.json", 5.0
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,17 @@ def container_bytes(group: Path = Path("/sys/fs/cgroup")) -> int | None:
         return None
 
 
+def asks_hub(ref: str) -> bool:
+    """Whether the hub is asked for a model: it is no folder here, and may be an id there."""
+    return not _local(ref).is_file() and ref.count("/") == 1 and not ref.startswith((".", "/", "~"))
+
+
+def _local(ref: str) -> Path:
+    return (EMBEDDED if ref == EMBEDDED_REF else Path(ref).expanduser()) / CONFIG
+
+
 def _config(ref: str) -> dict[str, Any]:
-    path = EMBEDDED / "config.json" if ref == EMBEDDED_REF else Path(ref).expanduser() / "config.json"
-    if not path.is_file() and ref.count("/") == 1 and not ref.startswith((".", "/", "~")):
-        path = _from_hub(ref)
+    path = _from_hub(ref) if asks_hub(ref) else _local(ref)
     if not path.is_file():
         raise ValueError(f"model {ref}: there is no such folder with a config.json, and it is no hub id")
     try:
@@ -137,13 +145,29 @@ def _some_mask(config: dict[str, Any]) -> int:
 
 
 def _from_hub(ref: str) -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    """A model's config.json, from the hub's cache where the hub does not answer."""
+    from huggingface_hub import (
+        errors,
+        get_hf_file_metadata,
+        hf_hub_download,
+        hf_hub_url,
+        try_to_load_from_cache,
+    )
 
+    # Of whichever library the hub's client speaks through.
+    unanswered = (errors.HTTPError, OSError)  # type: ignore[attr-defined]
     try:
-        return Path(hf_hub_download(ref, "config.json"))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
+        try:
+            # Asked once: where there is no line the download would try again and again, for 23 seconds.
+            get_hf_file_metadata(hf_hub_url(ref, CONFIG), timeout=HUB_SECONDS)
+        except unanswered:
+            kept = try_to_load_from_cache(ref, CONFIG)
+            if not isinstance(kept, str):
+                raise
+            return Path(kept)
+        return Path(hf_hub_download(ref, CONFIG))
+    except (*unanswered, errors.HFValidationError, errors.LocalEntryNotFoundError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"model {ref} could not be reached on the hub: {reason}") from error
 
 

@@ -10,7 +10,7 @@ from app.cards import model_name
 from app.catalog import CATALOG, catalog_table
 from app.links import model_of
 from app.loading import load_in_turn
-from app.models import BYTES, EMBEDDED_REF, estimate
+from app.models import BYTES, EMBEDDED_REF, asks_hub, estimate
 from app.panels import panel
 from app.perform import one_prompt
 from app.screen import Updates, status
@@ -57,19 +57,22 @@ class ModelsTab:
             )
             self.sizes = gr.Markdown(elem_id="model-sizes")
         inputs = [self.ref, self.dtype]
-        ask.click(self._estimate, inputs, self.status, **AT_ONCE)
+        ask.click(self._estimate, inputs, self.status, **OWN_LINE)
         load.click(self._load, inputs, [self.status, self.corner, self.chosen], **OWN_LINE)
         # Asked anew with each page: how much is free changes.
         page.load(catalog_table, None, self.sizes, **AT_ONCE)
         linked = [self.ref, self.status, self.corner, self.chosen, self.tabs]
         page.load(self._follow_link, None, linked, **AT_ONCE)
 
-    def _estimate(self, ref: str, dtype: str) -> str:
+    def _estimate(self, ref: str, dtype: str) -> Iterator[str]:
+        ref = str(ref or "").strip()
         try:
             self.workshop.shelf.check(ref)
-            return status(f"done: {estimate(ref.strip(), dtype).sentence(ref)}")
+            if asks_hub(ref):
+                yield status(f"running: asking the hub for {ref}")
+            yield status(f"done: {estimate(ref, dtype).sentence(ref)}")
         except ValueError as error:
-            return status(f"error: {error}")
+            yield status(f"error: {error}")
 
     def _load(self, ref: str, dtype: str, request: gr.Request) -> Iterator[Updates]:
         ref = str(ref or "").strip()

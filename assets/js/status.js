@@ -3,7 +3,7 @@
   "use strict";
   const { h, say, on, emit, panels, run, line } = window.Scope;
 
-  const STARTS = { "": "#run, #whatif-run, [data-action^='measure']", "tune-": "#tune-run", "model-": "#model-load" };
+  const STARTS = { "": "#run, #whatif-run, [data-action^='measure']", "tune-": "#tune-run", "model-": "#model-load, #model-estimate" };
   const BUSY = "A run is going on: wait for its end, or press Stop first.";
   const IDLE = "Nothing is running.";
   const OFFLINE = "No connection to the server.";
@@ -143,7 +143,8 @@
       }
       if (!this.running) {
         this.astray = false;
-        if (button === this.run) this.expect();
+        // Of the Decode tab's, the others tell of themselves.
+        if (button === this.run || this.prefix) this.expect();
         return;
       }
       event.stopImmediatePropagation();

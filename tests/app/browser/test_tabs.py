@@ -52,3 +52,28 @@ def test_model_of_a_folder_answers_after_loading(open_page: Open, any_model: Non
     run_short(page)
     expect(page.locator("#cards")).to_contain_text("model llada-micro")
     expect(page.locator("#grid .es-cells")).to_contain_text("#")
+
+
+def test_asking_for_a_model_is_busy_from_the_press_on(open_page: Open, any_model: None) -> None:
+    """The last answer goes at once, and another press waits for its end."""
+    page = open_page(calm=True)
+    page.get_by_role("tab", name="Models", exact=True).click()
+    page.wait_for_selector("#model-status[data-ready]")
+    page.click("#model-estimate")
+    expect(page.locator("#model-status")).to_contain_text("it fits")
+    page.fill("#model input", "no-one/has-this-model")
+    page.keyboard.press("Enter")
+    page.evaluate(
+        """() => {
+            const status = document.querySelector("#model-status");
+            window.told = [];
+            new MutationObserver(() => window.told.push([status.innerText,
+                document.querySelector("#model-estimate").getAttribute("aria-disabled")]))
+                .observe(status, { attributes: true, childList: true, subtree: true, characterData: true });
+        }"""
+    )
+    page.click("#model-estimate")
+    expect(page.locator("#model-status")).to_contain_text("could not be reached on the hub")
+    busy = page.evaluate("window.told.filter(([text]) => text.includes('running')).map(([_, off]) => off)")
+    assert "true" in busy
+    expect(page.locator("#model-estimate")).not_to_have_attribute("aria-disabled", "true")
