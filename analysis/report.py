@@ -19,7 +19,14 @@ from analysis.correlation import drift_pairs
 from analysis.diagnose import diagnose
 from analysis.drift import drift
 from analysis.observation import SPANS, Observation, distinct_signals, summarise_drift
-from analysis.report_tables import bench_table, comparison_table, correlation_table, run_table, tuning_table
+from analysis.report_tables import (
+    bench_table,
+    comparison_table,
+    correlation_table,
+    defaults_notes,
+    run_table,
+    tuning_table,
+)
 from analysis.resampling import MIN_GROUPS, MIN_ROWS
 from analysis.results import Results, text_of
 from analysis.settings import Setting, setting_texts
@@ -161,14 +168,16 @@ def _observed(results: Results) -> Iterable[Section]:
 
 def _measured(results: Results) -> Iterable[Section]:
     for comparison, holds in _with_decoding(results, "comparison", results.comparisons):
-        yield Section("Settings side by side", holds, comparison_table(comparison))
+        notes = (*holds, *defaults_notes(one.setting for one in comparison.summaries))
+        yield Section("Settings side by side", notes, comparison_table(comparison))
     for tuning, holds in _with_decoding(results, "tuning", results.tunings):
-        notes = (*holds, *_chosen(tuning))
+        notes = (*holds, *_chosen(tuning), *defaults_notes(c.setting.label for c in tuning.candidates))
         yield Section("Tuning", notes, tuning_table(tuning), tuple(_tuning_figures(tuning)))
     for points, holds in _with_decoding(results, "bench", results.benches):
         quantities = ("decision_overhead", "partial_seconds", "full_seconds")
         figures = tuple(plots.scaling_figure(points, quantity) for quantity in quantities)
-        yield Section("Speed by size", holds, bench_table(points), figures)
+        notes = (*holds, *defaults_notes(point.setting for point in points))
+        yield Section("Speed by size", notes, bench_table(points), figures)
 
 
 def _with_decoding(results: Results, kind: str, found: Sequence[T]) -> Iterable[tuple[T, tuple[str, ...]]]:

@@ -1,6 +1,6 @@
 """The report's tables: columns named for readers, with their units, and every cell as it is shown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,25 @@ from analysis.cost import cost
 from analysis.observation import SPANS, Observation, Span
 from analysis.plots.detection import area_text
 from analysis.ranks import RankCorrelation
-from analysis.settings import Setting
+from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Tuning
 from analysis.wording import NOT_MEASURED, figure, percent, quartiles
 
-SETTING = "policy and all its settings"
+# Not every setting in every row: all but one or two of them would be the same down the column.
+SETTING = "policy and its settings beside the defaults"
+
+
+def defaults_notes(labels: Iterable[str]) -> list[str]:
+    """A line with the defaults of every policy among these labels that has settings; none without one."""
+    policies = dict.fromkeys(Setting.parse(label).policy for label in labels)
+    described = [Setting(name).described for name in policies if Setting(name).make_policy().config.to_dict()]
+    return [f"what a row does not say is as in {'; '.join(described)}"] if described else []
+
+
+def _setting_cell(setting: Setting) -> str:
+    """Its label in words, which a browser can break."""
+    return " ".join([setting.policy, *setting_texts({**setting.config, **setting.generation})])
 
 
 def run_table(traces: Sequence[Trace]) -> pd.DataFrame:
@@ -51,7 +64,7 @@ def comparison_table(comparison: Comparison) -> pd.DataFrame:
 def _summary_row(summary: Summary) -> dict[str, str]:
     spread = "one measurement" if summary.repeat_spread is None else percent(summary.repeat_spread)
     return {
-        SETTING: Setting.parse(summary.setting).described,
+        SETTING: _setting_cell(Setting.parse(summary.setting)),
         "prompts": str(summary.prompts),
         "repeats": str(summary.repeats),
         "tokens per second, median": figure(summary.tokens_per_second),
@@ -79,7 +92,7 @@ def tuning_table(tuning: Tuning) -> pd.DataFrame:
         known = candidate.prompts > 1 and candidate.low is not None
         rows.append(
             {
-                SETTING: candidate.setting.described,
+                SETTING: _setting_cell(candidate.setting),
                 f"{goal.objective} of no cache": percent(candidate.cost),
                 "smallest to largest over prompts": (
                     f"{percent(candidate.low)}..{percent(candidate.high)}" if known else "one measurement"
@@ -103,7 +116,7 @@ def _point_row(point: BenchPoint) -> dict[str, str]:
         return figure(None if seconds is None else 1000 * seconds)
 
     return {
-        SETTING: Setting.parse(point.setting).described,
+        SETTING: _setting_cell(Setting.parse(point.setting)),
         "model": point.model,
         "layers": str(point.num_layers),
         "width": str(point.hidden_size),

@@ -21,7 +21,10 @@ from analysis.grid import Axis, grid_settings
 from analysis.measure import Outcome
 from analysis.plots import pareto_figure, scaling_figure, sweep_map_figure
 from analysis.records import record
+from analysis.report import sections
+from analysis.report_tables import SETTING, defaults_notes
 from analysis.results import read_results
+from analysis.settings import Setting
 from analysis.surface import surface
 from analysis.tuning import Candidate, Goal, Tuning, pareto_front
 from core import load_model
@@ -112,7 +115,7 @@ def test_a_report_shows_every_result_and_fetches_nothing(
     for wanted in ("Runs of entropy", "Drift without a cache", "side by side", "Tuning", "Speed", "machine"):
         assert wanted in headings
     assert "&lt;b&gt;title" in text
-    every = "entropy entropy_threshold=0 recent=64 scope=since_full refresh_on_block_start=false"
+    every = "as in entropy entropy_threshold=1.0 recent=64 scope=since_full refresh_on_block_start=false"
     for wanted in (
         every,
         "tokens per second, median",
@@ -125,6 +128,23 @@ def test_a_report_shows_every_result_and_fetches_nothing(
     assert not re.search(r"<th>[a-z]+_", text)
     assert text.count("Plotly.newPlot(") >= 10
     assert "opens without a network" in capsys.readouterr().out
+
+
+def test_a_rows_setting_is_what_differs_and_the_rest_stands_once(files: list[str]) -> None:
+    """Whole configs down a column are the same text again and again, and push the numbers off the page."""
+    tables = {one.title: one for one in sections(read_results([Path(name) for name in files]))}
+    tuning, bench = tables["Tuning"], tables["Speed by size"]
+    assert tuning.table is not None
+    assert bench.table is not None
+    assert set(tuning.table[SETTING]) == {
+        f"entropy entropy_threshold={tau} recent={k}" for tau in ("0", "inf") for k in (2, 8)
+    }
+    assert set(bench.table[SETTING]) == {"none", "dual"}
+    assert tuning.notes[-1:] == tuple(defaults_notes(["entropy"]))
+    assert not any("does not say" in note for note in bench.notes), "these have no settings"
+    assert defaults_notes(["none", "entropy:recent=8", "entropy:recent=2"]) == defaults_notes(["entropy"])
+    assert Setting("entropy").described in defaults_notes(["none", "entropy:recent=8"])[0]
+    assert defaults_notes(["none", "none:steps=4,unmask=quota"]) == []
 
 
 def test_results_are_told_apart(files: list[str]) -> None:
