@@ -34,7 +34,7 @@ from analysis.staleness import staleness
 from analysis.surface import surface
 from analysis.timeline import timeline
 from analysis.trace import Trace
-from analysis.tuning import Tuning, runs_text
+from analysis.tuning import Tuning
 from analysis.wording import counted, few_prompts, percent, workforce
 
 T = TypeVar("T")
@@ -225,7 +225,7 @@ def _drift_notes(seen: Observation) -> Iterable[str]:
 def _chosen(tuning: Tuning) -> Iterable[str]:
     goal, best = tuning.goal, tuning.best
     prompts = max((candidate.prompts for candidate in tuning.candidates), default=0)
-    yield runs_text(tuning)
+    yield tuning.runs
     if best is None:
         yield f"no setting keeps the budget of {goal.budget:.1%} {goal.keep}"
     else:

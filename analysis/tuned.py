@@ -104,6 +104,20 @@ class Tuning:
         return f"; {median(self.gains):.1f} times as fast as one token a step ({spread})"
 
     @property
+    def runs(self) -> str:
+        """Runs of the race beside those of the full grid, and apart from them what confirmed the choice."""
+        confirming = 2 * self.confirmed.pairs if self.confirmed else 0
+        race, slow = self.measured - confirming - len(self.gains), len(self.gains)
+        grid = f"the full grid takes {self.full_grid}"
+        if self.confirmed is None:
+            begun = self.best is not None and self.goal.objective == "seconds"
+            cut = "; any of a confirmation cut short are counted in" if begun else ""
+            return f"the race measured {counted(race, 'run')}, {grid}{cut}"
+        more = f"{counted(confirming, 'more run')} to confirm the choice"
+        more += f" and {slow} of one token a step" if slow else ""
+        return f"the race measured {counted(race, 'run')}, {grid}; {more}"
+
+    @property
     def told(self) -> tuple[Candidate, ...]:
         """The candidates, the best one's cost as confirmed, low and high then its interval: of many noisy
         costs that of the race is the least, and too low.

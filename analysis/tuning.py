@@ -16,21 +16,6 @@ from analysis.tuned import Candidate as Candidate
 from analysis.tuned import Goal as Goal
 from analysis.tuned import Tuning as Tuning
 from analysis.tuned import pareto_front as pareto_front
-from analysis.wording import counted
-
-
-def runs_text(found: Tuning) -> str:
-    """Runs of the race beside those of the full grid, and apart from them what the choice took after it."""
-    confirming = 2 * found.confirmed.pairs if found.confirmed else 0
-    race, slow = found.measured - confirming - len(found.gains), len(found.gains)
-    grid = f"the full grid takes {found.full_grid}"
-    if found.confirmed is None:
-        begun = found.best is not None and found.goal.objective == "seconds"
-        cut = "; any of a confirmation cut short are counted in" if begun else ""
-        return f"the race measured {counted(race, 'run')}, {grid}{cut}"
-    more = f"{counted(confirming, 'more run')} to confirm the choice"
-    more += f" and {slow} of one token a step" if slow else ""
-    return f"the race measured {counted(race, 'run')}, {grid}; {more}"
 
 
 class Search:

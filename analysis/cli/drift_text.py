@@ -122,7 +122,8 @@ def kinds_table(observations: Sequence[Observation], markdown: bool = False) -> 
 def volatility_table(observations: Sequence[Observation], markdown: bool = False) -> str:
     """Mean drift by steps since unmasking with its interval, a row a group and kind of token."""
     header = (
-        "family", "tokens", "n", *(f"age {age}" for age in AGES), "plateau", "within its noise from age", "commits by then",
+        "family", "tokens", "n", *(f"age {age}" for age in AGES),
+        "plateau", "within its noise from age", "commits by then",
     )  # fmt: skip
     rows = []
     for seen in observations:

@@ -16,7 +16,7 @@ from analysis.executors import Task
 from analysis.journal import Journal, purpose
 from analysis.measure import reference_of, vanilla
 from analysis.settings import Setting, setting_texts
-from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning, runs_text
+from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning
 from analysis.verdict import Verdict, judge
 from analysis.wording import few_prompts
 from core import GenerationConfig, LanguageModel
@@ -137,7 +137,7 @@ def _report(result: Tuning, prompts: int, markdown: bool) -> list[str]:
         f"{cost}: sum over the prompts measured over no cache's; over prompts: smallest and largest of one",
         "prompt. at least: measured on some prompts, it can only come to more on the others. on the front:",
         f"measured on every prompt, and no other such setting is better in both cost and {goal.keep}.",
-        runs_text(result),
+        result.runs,
     ]
 
 

@@ -13,7 +13,7 @@ from analysis.confirmation import MAX_SHARE, Confirmation, confirmation, confirm
 from analysis.grid import Axis, grid_settings
 from analysis.measure import Outcome, Unit, vanilla
 from analysis.settings import Setting
-from analysis.tuning import Candidate, Goal, Search, Tuning, pareto_front, runs_text
+from analysis.tuning import Candidate, Goal, Search, Tuning, pareto_front
 from core import GenerationConfig
 from tests.analysis.test_comparison import outcome
 
@@ -321,16 +321,16 @@ def test_runs_of_the_race_are_told_apart_from_those_that_confirm_its_choice(prom
     slow = sum(one.setting == slowest.label for one in spent)
     assert race <= made.full_grid
     assert len(spent) <= made.most_runs
-    assert runs_text(made.result()) == (
+    assert made.result().runs == (
         f"the race measured {race} runs, the full grid takes {made.full_grid}; "
         f"{len(spent) - race - slow} more runs to confirm the choice and {slow} of one token a step"
     )
     cut = Search(GRID, prompts, Goal(objective="seconds"), EOS, slowest=slowest)
     cut.recall(spent[: race + 1])
-    assert "cut short are counted in" in runs_text(cut.result())
+    assert "cut short are counted in" in cut.result().runs
     exact = search(Goal(objective="flops"))
     assert exact.most_runs == exact.full_grid
-    assert runs_text(exact.result()) == (
+    assert exact.result().runs == (
         f"the race measured {len(exact.outcomes)} runs, the full grid takes {exact.full_grid}"
     )
 
