@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.trace import Step, Trace
 from analysis.trace_file import run_lengths
+from app.models import EMBEDDED_REF
 from app.runs import RunRecord
 
 TokenText = Callable[[int], str]
@@ -56,6 +57,7 @@ def lane_head(label: str, trace: Trace) -> dict[str, Any]:
     return {
         "label": label,
         "policy": trace.policy["name"],
+        "embedded": trace.model["ref"] == EMBEDDED_REF,
         "prompt": len(trace.prompt_ids),
         "gen": trace.gen_length,
         "block": int(trace.generation["block_length"]),

@@ -151,7 +151,15 @@
         if (text !== cell.text) say(cell.element, (cell.text = text));
       }
       this.drawHeader(lane.steps[shown - 1], shown);
-      say(this.text, lane.prefix(shown));
+      this.write(lane.prefix(shown), lane.whyEmpty(shown));
+    }
+
+    /** The answer, its end in sight. Why it is empty is no part of it, so that nobody copies it. */
+    write(text, why) {
+      if (this.text.dataset.why !== why) this.text.dataset.why = why;
+      if (this.text.textContent === text) return;
+      say(this.text, text);
+      this.text.scrollTop = this.text.scrollHeight;
     }
 
     drawHeader(step, shown) {

@@ -91,6 +91,13 @@
       }
       return text.replace(/^ /, "");
     }
+
+    /** Why there is no text where there will be none; "" else. */
+    whyEmpty(shown) {
+      if (!this.end[0] || !this.isDecoded(0, shown)) return "";
+      const known = this.head.embedded ? "; the embedded model often does on prompts unlike those it learned" : "";
+      return `(empty: the model wrote end-of-text first${known})`;
+    }
   }
 
   /** The run on show; only a newer one may take its place. */

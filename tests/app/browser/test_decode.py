@@ -10,6 +10,7 @@ from core.policies import POLICIES, describe
 from tests.app.browser.conftest import (
     Open,
     choose_policy,
+    run_short,
     run_to_its_end,
     set_generation,
     settled,
@@ -184,3 +185,20 @@ def test_speedups_are_measured_on_demand(open_page: Open) -> None:
     expect(page.get_by_role("button", name="measure vs no cache")).to_have_count(0)
     expect(page.locator("#cards")).to_contain_text("median and range of 3 rounds after a warm-up")
     expect(page.locator("#cards")).to_contain_text(re.compile(r"(\d[\d.]*×.*){2}"))
+
+
+def test_empty_answer_is_explained_beside_the_text_not_in_it(open_page: Open) -> None:
+    page = open_page(calm=True)
+    text = page.locator("#grid .es-text")
+    why = "e => getComputedStyle(e, '::before').content"
+    assert text.evaluate(why) == "none"
+    page.fill("#prompt textarea", "hello there")
+    run_short(page)
+    settled(page)
+    expect(text).to_have_text("")
+    assert text.evaluate("e => e.innerText") == ""
+    told = text.evaluate(why)
+    assert told.startswith('"(empty: the model wrote end-of-text first; the embedded model often does')
+    page.locator("#grid input[type=range]").press("Home")
+    page.wait_for_selector('#grid[data-shown="0"]')
+    assert text.evaluate(why) in ("none", '""'), "nothing is decided yet"

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.app.browser.conftest import Open, set_generation, wait_for
+from tests.app.browser.conftest import Open, run_to_its_end, set_generation, settled, wait_for
 
 EXPLAIN = {
     "What if?": ("whatif",),
@@ -51,6 +51,62 @@ def test_every_tab_can_be_seen(open_page: Open) -> None:
     assert {tab[0] for tab in tabs} > set(EXPLAIN)
     assert all(tab[1] >= 0 and tab[3] <= 390 for tab in tabs)
     assert overlaps(tabs) == []
+
+
+LINES = """selector => [...document.querySelectorAll(selector)].map(element => {
+    const range = document.createRange();
+    const words = [];
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode())
+        for (const { 0: word, index } of node.data.matchAll(/[\\w%]+/g)) {
+            range.setStart(node, index);
+            range.setEnd(node, index + word.length);
+            words.push([word, new Set([...range.getClientRects()].map(box => Math.round(box.top))).size]);
+        }
+    return words;
+}).flat()"""
+
+
+def broken_words(page: Page, selector: str) -> list[str]:
+    """Words of a selector that stand on more than one line."""
+    words = page.evaluate(LINES, selector)
+    assert words
+    return [word for word, lines in words if lines > 1]
+
+
+def test_no_table_breaks_a_word_nor_widens_the_page(open_page: Open) -> None:
+    page = open_page("phone", calm=True)
+    page.get_by_role("tab", name="Models", exact=True).click()
+    page.wait_for_selector("#model-sizes td")
+    assert broken_words(page, "#model-sizes :is(th, td)") == []
+    page.get_by_role("tab", name="Tune", exact=True).click()
+    page.wait_for_selector("#tune-status[data-ready]")
+    page.fill("#tune-prompts textarea", "hello there")
+    page.fill("#tune-taus input, #tune-taus textarea", "inf")
+    page.fill("#tune-ks input, #tune-ks textarea", "4")
+    page.click("#tune-run")
+    page.wait_for_selector("#tune-status[data-state=done]")
+    page.wait_for_selector("#tune-table th:visible")
+    assert broken_words(page, "#tune-table th") == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_end_of_every_answer_is_in_sight(open_page: Open) -> None:
+    page = open_page("phone", calm=True)
+    for name in ("none", "dual", "prefix"):
+        page.click("#lanes .es-add")
+        page.locator("#lanes select").last.select_option(name)
+    page.locator("#observe").get_by_text("not at all").click()
+    run_to_its_end(page)
+    settled(page)
+    below = "e => e.scrollHeight - e.clientHeight - e.scrollTop"
+    hidden = f"[...document.querySelectorAll('.es-text')].map({below})"
+    assert page.evaluate(hidden) == [0, 0, 0, 0]
+    page.evaluate("document.querySelectorAll('.es-text').forEach(e => (e.style.maxHeight = '40px'))")
+    page.locator("#grid input[type=range]").press("Home")
+    page.locator("#grid input[type=range]").press("End")
+    settled(page)
+    assert max(page.evaluate(hidden)) <= 1
 
 
 def test_player_stands_in_two_tidy_lines(open_page: Open) -> None:
