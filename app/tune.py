@@ -11,8 +11,9 @@ from analysis.measure import Outcome, Unit, measure, vanilla, warm_up
 from analysis.prompts import Prompt, read_prompts
 from analysis.settings import Setting
 from analysis.tuning import Goal, Search, Tuning
-from analysis.wording import counted
+from analysis.wording import counted, few_prompts
 from app.forms import describe, entered
+from app.perform import one_prompt
 from app.problems import Problems
 from app.workshop import Workshop
 from core import GenerationConfig, LanguageModel
@@ -67,6 +68,17 @@ def prompts_file(path: str) -> list[Prompt]:
     return read_prompts(Path(path))
 
 
+def file_told(path: str | None) -> str:
+    """Which prompts count: what to say beside the box of prompts while a file stands in its place."""
+    if not path:
+        return ""
+    name = Path(path).name
+    try:
+        return f"Not read: {counted(len(prompts_file(path)), 'prompt')} of {name} will be used instead."
+    except (ValueError, OSError) as error:
+        return f"Not read: {name} stands in its place, but can't be used: {one_prompt(error)}"
+
+
 class StoppedError(Exception):
     """The visitor wants no more of it."""
 
@@ -97,7 +109,7 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
     finally:
         in_turn.close()
     result = search.result()
-    yield f"done: {verdict(result)}", result
+    yield f"done: {'; '.join(told_of(job, result))}", result
 
 
 class InTurn:
@@ -165,6 +177,11 @@ def verdict(result: Tuning) -> str:
         f"and loses {best.loss:.1%} of {result.goal.keep}, n = {counted(best.prompts, 'prompt')}"
     )
     return text if result.saves else f"no measurable saving; {text}"
+
+
+def told_of(job: TuneJob, result: Tuning) -> list[str]:
+    """The verdict, and a warning where it rests on too few prompts."""
+    return [verdict(result), *few_prompts(len(job.prompts))]
 
 
 def name_of(setting: Setting) -> str:

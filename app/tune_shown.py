@@ -9,7 +9,7 @@ from analysis.tuning import Candidate, Tuning
 from analysis.wording import counted
 from app.cards import model_text, rule_text
 from app.figures import plot_value, variant
-from app.tune import TAU, K, TuneJob, name_of, verdict
+from app.tune import TAU, K, TuneJob, name_of, told_of
 from app.tune_readings import FRONT, TUNE_MAP
 from core import LanguageModel
 
@@ -47,7 +47,7 @@ def map_value(job: TuneJob, result: Tuning, about: str) -> str:
         return plot_value(TUNE_MAP, about, 0, empty=empty)
     goal = job.goal
     figure = sweep_map_figure(surface(result.told), goal.keep, goal.objective, len(job.prompts))
-    return plot_value(TUNE_MAP, about, int(figure.layout.height), [variant(figure, "", [verdict(result)])])
+    return plot_value(TUNE_MAP, about, int(figure.layout.height), [variant(figure, "", told_of(job, result))])
 
 
 def front_value(job: TuneJob, result: Tuning, about: str) -> str:

@@ -17,7 +17,7 @@ from app.problems import Problems
 from app.screen import Updates, status
 from app.tabs.controls import AT_ONCE, Controls, policy_value
 from app.tabs.decode import OWN_LINE
-from app.tune import ERRAND, TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
+from app.tune import ERRAND, TuneJob, best_json, file_told, prompts_file, prompts_of, tune_in_turn
 from app.tune_readings import FRONT, TUNE_MAP
 from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
 from app.visitors import visitor_of
@@ -57,7 +57,7 @@ class TuneTab:
                     interactive=False,
                     wrap=True,
                     # Shares, or a phone shows the first two only.
-                    column_widths=["28%", "30%", "24%", "18%"],
+                    column_widths=["26%", "28%", "24%", "22%"],
                     visible=False,
                     elem_id="tune-table",
                 )
@@ -76,6 +76,7 @@ class TuneTab:
             "\n".join(examples), label="Prompts, one a line", lines=8, max_lines=16, elem_id="tune-prompts"
         )
         file = gr.File(label="or a JSONL file", file_types=[".jsonl"], elem_id="tune-file", height=140)
+        file.change(_marked, file, prompts, **AT_ONCE)
         with gr.Row():
             taus = gr.Textbox(TAUS, label="τ to try", elem_id="tune-taus", min_width=120)
             ks = gr.Textbox(KS, label="k to try", elem_id="tune-ks", min_width=120)
@@ -130,3 +131,8 @@ class TuneTab:
         value = json.dumps(policy_value("entropy", **json.loads(best)))
         text = status("done: the best setting is in the Decode tab")
         return text, "entropy", value, gr.Tabs(selected="decode")
+
+
+def _marked(file: str | None) -> gr.Textbox:
+    """The box of prompts, out of use while there is a file."""
+    return gr.Textbox(info=file_told(file), interactive=not file)

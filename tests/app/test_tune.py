@@ -11,10 +11,12 @@ from analysis.confirmation import Confirmation
 from analysis.prompts import Prompt
 from analysis.settings import Setting
 from analysis.tuning import Candidate, Goal, Tuning
+from analysis.wording import few_prompts
 from app.job import Job, LaneSpec
 from app.perform import perform
 from app.problems import Problems
-from app.tune import TAU, K, TuneJob, best_json, prompts_file, prompts_of, tune_in_turn
+from app.tabs.tune import _marked
+from app.tune import TAU, K, TuneJob, best_json, file_told, prompts_file, prompts_of, tune_in_turn
 from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
 from app.workshop import Workshop
 from core import GenerationConfig
@@ -52,6 +54,35 @@ def test_search_ends_with_a_setting_within_the_budget(workshop: Workshop) -> Non
     timed = replace(tune_job(), goal=Goal(objective="seconds"))
     assert "more of the best to confirm it" in tuning_about(timed, None)
     assert "to confirm it" not in about
+
+
+def test_a_choice_on_too_few_prompts_comes_with_the_warning_of_the_command(workshop: Workshop) -> None:
+    [few] = few_prompts(2)
+    text, result = list(tune_in_turn(workshop, tune_job(), "me"))[-1]
+    assert text.endswith(few)
+    assert few in json.loads(map_value(tune_job(), result, ""))["variants"][0]["headline"]
+    enough = tune_job(prompts=4 * PROMPTS)
+    text, result = list(tune_in_turn(workshop, enough, "me"))[-1]
+    assert "warning" not in text
+    assert "warning" not in map_value(enough, result, "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (2, "Not read: 2 prompts of mine.jsonl will be used instead."),
+        (1, "Not read: 1 prompt of mine.jsonl will be used instead."),
+        (0, "Not read: mine.jsonl stands in its place, but can't be used: "),
+    ],
+)
+def test_box_of_prompts_says_that_a_file_counts_instead(tmp_path: Path, lines: int, said: str) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(lines * '{"prompt": "one two"}\n')
+    assert file_told(str(path)).startswith(said)
+    assert file_told(None) == ""
+    box, back = _marked(str(path)), _marked(None)
+    assert (box.info, box.interactive) == (file_told(str(path)), False)
+    assert (back.info, back.interactive) == ("", True)
 
 
 LOW, BEST, GIVEN_UP = (Setting("entropy", {"entropy_threshold": tau, "recent": 8}) for tau in (1.0, 2.0, 5.0))

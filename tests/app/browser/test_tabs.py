@@ -77,3 +77,20 @@ def test_asking_for_a_model_is_busy_from_the_press_on(open_page: Open, any_model
     busy = page.evaluate("window.told.filter(([text]) => text.includes('running')).map(([_, off]) => off)")
     assert "true" in busy
     expect(page.locator("#model-estimate")).not_to_have_attribute("aria-disabled", "true")
+
+
+def test_file_of_prompts_takes_the_place_of_the_box_until_it_is_removed(
+    open_page: Open, tmp_path: Path
+) -> None:
+    page = open_page(calm=True)
+    page.get_by_role("tab", name="Tune", exact=True).click()
+    page.wait_for_selector("#tune-status[data-ready]")
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text(3 * '{"prompt": "one two"}\n')
+    page.set_input_files("#tune-file input[type=file]", mine)
+    box = page.locator("#tune-prompts")
+    expect(box).to_contain_text("Not read: 3 prompts of mine.jsonl will be used instead.")
+    expect(box.locator("textarea")).to_be_disabled()
+    page.locator("#tune-file button[aria-label]").first.click()
+    expect(box).not_to_contain_text("Not read")
+    expect(box.locator("textarea")).to_be_enabled()
