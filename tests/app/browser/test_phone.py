@@ -79,6 +79,8 @@ def test_no_table_breaks_a_word_nor_widens_the_page(open_page: Open) -> None:
     page.get_by_role("tab", name="Models", exact=True).click()
     page.wait_for_selector("#model-sizes td")
     assert broken_words(page, "#model-sizes :is(th, td)") == []
+    box = page.locator("#model-sizes")
+    assert box.evaluate("e => [e, e.querySelector('table')].every(one => one.scrollWidth <= e.clientWidth)")
     page.get_by_role("tab", name="Tune", exact=True).click()
     page.wait_for_selector("#tune-status[data-ready]")
     page.fill("#tune-prompts textarea", "hello there")
