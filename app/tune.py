@@ -99,9 +99,11 @@ def tune_in_turn(workshop: Workshop, job: TuneJob, visitor: str) -> Iterator[tup
         search = Search(job.settings, len(job.prompts), job.goal, ends, slowest=slowest)
         for outcome in search.run(in_turn):
             found = search.result()
-            done = f"{counted(found.measured, 'run')} measured, the full grid takes {found.full_grid}"
-            now = "confirming " if outcome.repeat else "now "
-            yield f"running: {done}; {now}{names.get(outcome.setting, 'no cache')}", found
+            done, now = f"{counted(found.measured, 'run')} measured", names.get(outcome.setting, "no cache")
+            # What confirms the choice is no part of a full grid, and may come to more than that.
+            race = f", the full grid takes {found.full_grid}; now {now}"
+            rest = f"; confirming {now}" if outcome.repeat else race
+            yield f"running: {done}{rest}", found
     except StoppedError:
         found = search.result()
         yield f"stopped: {counted(found.measured, 'run')} measured, all kept", found
