@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.cli import parsing
+from analysis.cli.journals import opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.text import counted, figure, heading, legend, percent, table
 from analysis.comparison import Comparison, Summary, summarise
@@ -59,7 +60,7 @@ def command(arguments: argparse.Namespace) -> int:
         parsing.check_fit(model, prompts, most)
     units = list(interleaved(settings, len(prompts), arguments.repeats))
     interrupted = False
-    with parsing.opened_journal(arguments.journal, model, prompts, base, environment(model)) as journal:
+    with opened_journal(arguments.journal, model, prompts, base, environment(model)) as journal:
         left = [unit for unit in units if unit.key not in journal.done]
         try:
             if left:

@@ -2,15 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from analysis.cli.errors import UsageError, checking
 from analysis.cli.files import check_apart, check_folder, write_whole
 from analysis.cli.symbols import given_setting, given_settings
-from analysis.journal import Journal, purpose
 from analysis.prompts import Prompt, family_prompts, read_prompts
 from analysis.settings import Setting, parse_settings, split_settings
 from core import (
@@ -36,7 +34,6 @@ __all__ = [
     "check_writable",
     "checking",
     "generation_config",
-    "opened_journal",
     "policy_of",
     "policy_settings",
     "prompts_of",
@@ -55,8 +52,6 @@ PROBLEMS = 32
 # Of more threads, OpenMP ends the process without a word.
 MOST_THREADS = 1024
 MOST_REPEATS = 10_000
-# What seconds depend on beside the measurement itself.
-TIMING = ("processor", "threads", "workers")
 GENERATION_OPTIONS = ("gen_length", "block_length", "unmask", "threshold", "steps", "temperature", "seed")
 
 
@@ -230,26 +225,3 @@ def check_fit(model: LanguageModel, prompts: Sequence[Prompt], generation: Gener
             model.encode(prompt.content, generation.gen_length)
         except ValueError as error:
             raise UsageError(f"prompt {index}: {error}") from None
-
-
-@contextmanager
-def opened_journal(
-    path: Path | None,
-    model: LanguageModel,
-    prompts: Sequence[Prompt],
-    base: GenerationConfig,
-    machine: dict[str, Any],
-) -> Iterator[Journal]:
-    """The journal at a path, or one that keeps nothing for None. UsageError for another measurement's.
-
-    Warns where the seconds in the file were taken otherwise than those to come.
-    """
-    with ExitStack() as stack:
-        with checking():
-            journal = stack.enter_context(Journal(path, purpose(model, prompts, base), machine))
-        if path is not None and journal.begun_on is not None:
-            differ = [name for name in TIMING if journal.begun_on.get(name) != machine[name]]
-            if differ:
-                text = f"{path.name} was begun with another number or kind of {', '.join(differ)}"
-                warn(f"{text}; its seconds do not compare with new ones")
-        yield journal

@@ -9,6 +9,7 @@ import torch
 
 from analysis.cli import parsing
 from analysis.cli.compare import report
+from analysis.cli.journals import opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.symbols import refuse_symbols
 from analysis.comparison import summarise
@@ -74,7 +75,7 @@ def command(arguments: argparse.Namespace) -> int:
     settings = list({setting.label: setting for setting in (*baselines, *wanted)}.values())
     machine = environment(model, arguments.workers, task.threads)
     interrupted = False
-    with parsing.opened_journal(arguments.out, model, task.prompts, base, machine) as journal:
+    with opened_journal(arguments.out, model, task.prompts, base, machine) as journal:
         every = list(interleaved(settings, len(task.prompts), arguments.repeats))
         units = [unit for unit in every if unit.key not in journal.done]
         try:

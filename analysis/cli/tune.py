@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.cli import parsing, sweep, tune_text
+from analysis.cli.journals import opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.text import counted, heading, legend, percent, table
 from analysis.environment import environment
@@ -80,7 +81,7 @@ def command(arguments: argparse.Namespace) -> int:
     search, interrupted = new_search(), False
     machine = environment(model, arguments.workers, task.threads)
     with ExitStack() as stack:
-        opened = parsing.opened_journal(arguments.journal, model, task.prompts, base, machine)
+        opened = opened_journal(arguments.journal, model, task.prompts, base, machine)
         journal = stack.enter_context(opened)
         search.recall(journal.done.values())
         execute = stack.enter_context(closing(sweep.executor(arguments, task, model)))
