@@ -53,6 +53,17 @@ def test_every_tab_can_be_seen(open_page: Open) -> None:
     assert overlaps(tabs) == []
 
 
+def test_the_settings_of_what_if_stay_in_their_box(open_page: Open) -> None:
+    page = open_page("phone", calm=True)
+    page.get_by_role("tab", name="What if?").click()
+    page.locator("#whatif-never").wait_for()
+    [(*_, room, _)] = boxes(page, "#whatif-settings")
+    words = boxes(page, "#whatif-settings :is(label, button, span)")
+    assert any("never" in word for word, *_ in words)
+    assert all(right <= room for *_, right, _ in words)
+    assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('#whatif-never'))") <= 0
+
+
 LINES = """selector => [...document.querySelectorAll(selector)].map(element => {
     const range = document.createRange();
     const words = [];
