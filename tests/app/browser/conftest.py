@@ -191,6 +191,15 @@ def set_generation(page: Page, **settings: str) -> None:
             entry.fill(value)
 
 
+def fill_tune(page: Page, prompts: str, taus: str, ks: str) -> None:
+    """Open the Tune tab and say what to try on which prompts, one a line."""
+    page.get_by_role("tab", name="Tune", exact=True).click()
+    page.wait_for_selector("#tune-status[data-ready]")
+    page.fill("#tune-prompts textarea", prompts)
+    page.fill("#tune-taus input, #tune-taus textarea", taus)
+    page.fill("#tune-ks input, #tune-ks textarea", ks)
+
+
 def choose_policy(page: Page, name: str) -> None:
     page.click("#policy input")
     page.get_by_role("option", name=name, exact=True).click()

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.app.browser.conftest import Open, run_to_its_end, set_generation, settled, wait_for
+from tests.app.browser.conftest import Open, fill_tune, run_to_its_end, set_generation, settled, wait_for
 
 EXPLAIN = {
     "What if?": ("whatif",),
@@ -92,11 +92,7 @@ def test_no_table_breaks_a_word_nor_widens_the_page(open_page: Open) -> None:
     assert broken_words(page, "#model-sizes :is(th, td)") == []
     box = page.locator("#model-sizes")
     assert box.evaluate("e => [e, e.querySelector('table')].every(one => one.scrollWidth <= e.clientWidth)")
-    page.get_by_role("tab", name="Tune", exact=True).click()
-    page.wait_for_selector("#tune-status[data-ready]")
-    page.fill("#tune-prompts textarea", "hello there")
-    page.fill("#tune-taus input, #tune-taus textarea", "inf")
-    page.fill("#tune-ks input, #tune-ks textarea", "4")
+    fill_tune(page, "hello there", taus="inf", ks="4")
     page.click("#tune-run")
     page.wait_for_selector("#tune-status[data-state=done]")
     page.wait_for_selector("#tune-table th:visible")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.app.browser.conftest import PATIENCE, ROOT, Open, run_short
+from tests.app.browser.conftest import PATIENCE, ROOT, Open, fill_tune, run_short
 
 MICRO = ROOT / "tests" / "golden" / "llada-micro"
 WAIT = PATIENCE * 1000
@@ -13,11 +13,7 @@ WAIT = PATIENCE * 1000
 
 def test_tuning_puts_its_best_setting_into_the_decode_tab(open_page: Open) -> None:
     page = open_page(calm=True)
-    page.get_by_role("tab", name="Tune", exact=True).click()
-    page.wait_for_selector("#tune-status[data-ready]")
-    page.fill("#tune-prompts textarea", "Adam has 7 buttons. First he sells 2. How many are left?")
-    page.fill("#tune-taus input, #tune-taus textarea", "-1, inf")
-    page.fill("#tune-ks input, #tune-ks textarea", "4, 32")
+    fill_tune(page, "Adam has 7 buttons. First he sells 2. How many are left?", taus="-1, inf", ks="4, 32")
     page.click("#tune-run")
     expect(page.locator("#tune-status")).to_contain_text(re.compile("done: .*entropy · τ"))
     assert page.evaluate("document.querySelector('#tune-front .js-plotly-plot').data.length") > 0
@@ -28,9 +24,7 @@ def test_tuning_puts_its_best_setting_into_the_decode_tab(open_page: Open) -> No
 
 def test_unusable_grid_is_one_sentence(open_page: Open) -> None:
     page = open_page(calm=True)
-    page.get_by_role("tab", name="Tune", exact=True).click()
-    page.wait_for_selector("#tune-status[data-ready]")
-    page.fill("#tune-taus input, #tune-taus textarea", "often")
+    fill_tune(page, "hello there", taus="often", ks="4")
     page.click("#tune-run")
     expect(page.locator("#tune-status")).to_contain_text("error: entropy_threshold is 'often'")
 
