@@ -53,7 +53,9 @@ def words(config: type) -> dict[str, tuple[str, ...]]:
     return {one.name: one.metadata.get("choices", ()) for one in fields(config) if hints[one.name] is str}
 
 
-@pytest.mark.parametrize("config", [GenerationConfig, *{policy.Config for policy in POLICIES.values()}])
+@pytest.mark.parametrize(
+    "config", [GenerationConfig, *dict.fromkeys(policy.Config for policy in POLICIES.values())]
+)
 def test_every_word_that_a_setting_takes_is_known_to_forms_and_no_other_is_taken(config: type) -> None:
     for name, choices in words(config).items():
         assert config().__getattribute__(name) in choices
