@@ -74,7 +74,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return 2
     except BrokenPipeError:
         raise
-    except OSError as error:
+    except (OSError, FloatingPointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -5,7 +5,7 @@ N layers, H heads, G key/value heads, D head dimension, d model dimension, V voc
 """
 
 from core.config import GenerationConfig
-from core.engine import generate, stream
+from core.engine import NotFiniteError, generate, stream
 from core.events import Event, Generation, Request, RunFinished, RunStarted, StepEvent
 from core.models.language_model import LanguageModel
 from core.models.loading import load_model
@@ -23,6 +23,7 @@ __all__ = [
     "GenerationConfig",
     "LanguageModel",
     "ModelSpec",
+    "NotFiniteError",
     "Probe",
     "Request",
     "RunFinished",

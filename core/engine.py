@@ -18,6 +18,10 @@ from core.probes import Probe
 Prompt = str | Sequence[int]
 
 
+class NotFiniteError(FloatingPointError, ValueError):
+    """The model's logits are no finite numbers, so that nothing can be chosen by them."""
+
+
 def stream(
     model: LanguageModel,
     prompts: Iterable[Prompt],
@@ -33,7 +37,8 @@ def stream(
     prompts: text or token ids; left-padded onto one canvas. slots: how many are denoised at a time (all
     by default); the rest enter as others finish. row_bucket: row counts are rounded up to a multiple of it
     (32 on CUDA, 8 on a CPU). A request's tokens do not depend on its neighbours. Closing the iterator
-    stops the run after the current step. Raises ValueError before any work for input that can't run.
+    stops the run after the current step. Raises ValueError before any work for input that can't run;
+    NotFiniteError in the first step whose logits are NaN or infinite, as of a dtype too narrow for a model.
     """
     listed = [] if isinstance(prompts, str) else list(prompts)
     if not listed:
@@ -130,9 +135,10 @@ class Ledger:
             self.denoiser.admit(admitted)
 
     def record(self, done: StepCopy) -> StepEvent:
-        """The step's event; finished slots are freed."""
+        """The step's event; finished slots are freed. Raises NotFiniteError before anything is kept of it."""
         length = self.denoiser.length
         positions = done.positions.astype(np.int64)
+        self._check_finite(done, positions < length)
 
         def spread(values: np.ndarray, empty: float, dtype: type) -> np.ndarray:
             grid: np.ndarray = np.full((len(self.slots), length + 1), empty, dtype=dtype)
@@ -163,6 +169,17 @@ class Ledger:
             measurements=done.measurements,
             finished=finished,
         )
+
+    def _check_finite(self, done: StepCopy, valid: np.ndarray) -> None:
+        # Any logit that is NaN or infinite makes the entropy NaN.
+        for slot in np.flatnonzero((np.isnan(done.entropy) & valid).any(axis=1)):
+            request = self.slots[slot]
+            if request is not None:
+                raise NotFiniteError(
+                    f"prompt {request.index}: the model's logits are no finite numbers at step "
+                    f"{int(done.step[slot]) + 1}, in {self.model.facts()['dtype']} on {self.model.device}; "
+                    "another dtype or other weights may do"
+                )
 
     def _finish(self, slot: int, step: int) -> Generation:
         request = self.slots[slot]
