@@ -19,7 +19,7 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
     """Fill `record.speeds`; the ticket is given back however this ends. Stopping leaves speeds unknown.
 
     Every case is run once to warm up, then all in turn, REPEATS times, so that a machine that slows down
-    slows them all. Where the first case, one token a step, takes longer than LONG_SECONDS, the first round
+    slows them all. What decodes alike is one case: its noise would pass for a difference. Where the first case, one token a step, takes longer than LONG_SECONDS, the first round
     is the only one.
     """
     try:
@@ -43,21 +43,26 @@ def _measure(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[
         ("no cache", job.generation, create_policy("none")),
         *((lane.label, job.generation, lane.spec.policy()) for lane in record.lanes),
     ]
-    taken: list[list[float]] = [[] for _ in cases]
+    alike = [(generation, policy.name, policy.config) for _, generation, policy in cases]
+    # Of those alike the first gives its name.
+    distinct = {alike[index]: cases[index] for index in reversed(range(len(cases)))}
+    taken: dict[object, list[float]] = {case: [] for case in alike}
     turn = 0
     while turn <= repeats:
-        for (label, generation, policy), seconds in zip(cases, taken, strict=True):
+        for case, seconds in taken.items():
+            label, generation, policy = distinct[case]
             which = f"run {turn} of {repeats}" if turn else "warming up"
             yield Moment("running", f"running: measuring {label}, {which}")
             traces = observe(workshop, job.model, content, generation, policy)
             seconds.append(decoding_seconds(traces, ticket))
             if ticket.is_stopped():
                 return
-        if taken[0][0] > LONG_SECONDS:
+        if taken[alike[0]][0] > LONG_SECONDS:
             repeats = 1
             break
         turn += 1
-    record.speeds = Speeds(tuple(zip(*(seconds[1:] or seconds for seconds in taken), strict=True)))
+    measured = [taken[case][1:] or taken[case] for case in alike]
+    record.speeds = Speeds(tuple(zip(*measured, strict=True)))
 
 
 def decoding_seconds(traces: Iterator[Trace], ticket: Ticket) -> float:

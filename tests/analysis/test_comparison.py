@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from analysis.__main__ import main
+from analysis.cli.compare import with_baselines
 from analysis.comparison import agreement, summarise
 from analysis.measure import Outcome, interleaved, reference_of, vanilla
 from analysis.settings import Setting
-from core import GenerationConfig
+from core import UNMASK_RULES, GenerationConfig
 from tests import tiny
 
 BASE = GenerationConfig(gen_length=4, block_length=4)
@@ -44,6 +45,17 @@ def test_every_setting_meets_every_prompt_and_nobody_always_goes_first() -> None
     assert len({unit.key for unit in units}) == 12
     assert {unit.setting.label for unit in units[::2]} == {NONE.label, ENTROPY.label}
     assert all(a.prompt == b.prompt for a, b in zip(units[::2], units[1::2], strict=True))
+
+
+@pytest.mark.parametrize("steps", [None, 2, 4])
+@pytest.mark.parametrize("rule", UNMASK_RULES)
+def test_no_run_is_measured_under_two_names(rule: str, steps: int | None) -> None:
+    base = replace(BASE, unmask=rule, steps=steps)
+    settings = with_baselines([ENTROPY], base, no_vanilla=False)
+    decodings = [setting.decoding(base) for setting in settings if setting.policy == "none"]
+    assert len({(one.unmask, one.quota_steps) for one in decodings}) == len(decodings)
+    slowest = vanilla(base).decoding(base)
+    assert (slowest.unmask, slowest.quota_steps) == ("quota", base.gen_length)
 
 
 def test_speedups_are_medians_of_the_prompts_ratios() -> None:

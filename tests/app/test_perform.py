@@ -230,6 +230,18 @@ def test_speeds_take_turns_and_are_medians(workshop: Workshop, job: Make) -> Non
     assert len(workshop.turns) == 0
 
 
+def test_what_decodes_alike_is_measured_once(workshop: Workshop, job: Make) -> None:
+    settings = GenerationConfig(gen_length=8, block_length=8, unmask="quota")
+    record, _ = carry_out(workshop, job("none", "dual", generation=settings))
+    told = [moment.text for moment in measure_speeds(workshop, record, workshop.turns.join("me"))]
+    assert [text for text in told if "run 2" in text] == [
+        "running: measuring one token a step, no cache, run 2 of 3",
+        "running: measuring dual, run 2 of 3",
+    ]
+    assert record.speeds is not None
+    assert all(slowest == parallel == lane != dual for slowest, parallel, lane, dual in record.speeds.rounds)
+
+
 def test_stopped_measurement_leaves_speeds_unknown(workshop: Workshop, job: Make) -> None:
     record, _ = carry_out(workshop, job("dual"))
     ticket = workshop.turns.join("me")
