@@ -1,7 +1,8 @@
 """Numbers, counts and settings as people read them, alike on a terminal and in a report."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from analysis.spread import FEWEST_FOR_QUARTILES
 
@@ -46,6 +47,15 @@ def quartiles(low: float, high: float, prompts: int, repeats: int) -> str:
 def saved(cost: float, objective: str) -> str:
     """What a cost relative to no cache means, in words."""
     return f"{percent(cost)} of the {objective} without a cache"
+
+
+def own_order(policy: str, config: Mapping[str, Any]) -> str:
+    """What a step commits under a policy that decodes in an order of its own; empty where the rule says it."""
+    if not config.get("random_order"):
+        return ""
+    positions = config["tokens"]
+    least = "1 position" if positions == 1 else f"up to {positions} positions"
+    return f"commits {least} a step in {policy}'s drawn order"
 
 
 def few_prompts(prompts: int, enough: int = 8) -> Sequence[str]:

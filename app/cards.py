@@ -8,7 +8,7 @@ from typing import Any
 from analysis.comparison import agreement
 from analysis.settings import setting_texts
 from analysis.trace import Trace
-from analysis.wording import counted
+from analysis.wording import counted, own_order
 from app.runs import RunRecord
 from core import GenerationConfig
 from core.config import READ_BY
@@ -122,14 +122,11 @@ def rule_text(settings: Mapping[str, Any], policy: Mapping[str, Any] | None = No
 
 def _commits_text(rule: str, policy: Mapping[str, Any]) -> str:
     """What a step commits under a policy: one that decodes in an order of its own names the candidates."""
-    if not policy["config"].get("random_order"):
+    order = own_order(policy["name"], policy["config"])
+    if not order:
         return f"commits by {rule}"
-    positions = policy["config"]["tokens"]
-    order = f"in {policy['name']}'s drawn order"
     # Every rule commits one at least, so that of one candidate it has nothing to say.
-    if positions == 1:
-        return f"commits 1 position a step {order}"
-    return f"commits up to {positions} positions a step {order}, of these by {rule}"
+    return order if policy["config"]["tokens"] == 1 else f"{order}, of these by {rule}"
 
 
 def _numbers(record: RunRecord, index: int, trace: Trace, action: str | None) -> list[dict[str, Any]]:

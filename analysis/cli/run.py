@@ -21,6 +21,7 @@ from analysis.prompts import Prompt
 from analysis.results import text_of
 from analysis.staleness import summarise_staleness
 from analysis.trace import Trace
+from analysis.wording import own_order
 from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, load_model
 
 HEADER = (
@@ -136,8 +137,9 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
     if not results.traces:
         return ["interrupted before the first step"]
     first = results.traces[0]
+    name, config = first.policy["name"], first.policy["config"]
     lines = [
-        f"policy {first.policy['name']}: {settings_text(first.policy['config'])}",
+        f"policy {name}: {'; '.join(filter(None, (settings_text(config), own_order(name, config))))}",
         f"model {first.model['ref']}: {first.model['family']}, {first.model['num_parameters'] / 1e6:.2f} M "
         f"parameters, {first.model['dtype']} on {first.model['device']}, "
         f"{counted(torch.get_num_threads(), 'thread')}, batch {first.batch_size}",

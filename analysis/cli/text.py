@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from analysis.settings import Setting, setting_texts
-from analysis.wording import NOT_MEASURED, counted, figure, percent
+from analysis.wording import NOT_MEASURED, counted, figure, own_order, percent
 from core import GenerationConfig, LanguageModel
 
 __all__ = [
@@ -42,9 +42,14 @@ def legend(labels: Iterable[str], markdown: bool = False) -> list[str]:
         policies = dict.fromkeys(Setting.parse(label).policy for label in labels)
         defaults = ", ".join(f"`{Setting(policy).described}`" for policy in policies)
         return [f"What a row does not say is as in {defaults}."]
-    named = {label: Setting.parse(label).described for label in labels}
+    named = {label: _whole(Setting.parse(label)) for label in labels}
     width = max(map(len, named), default=0)
     return ["all settings of each row:", *(f"  {name.ljust(width)}  {text}" for name, text in named.items())]
+
+
+def _whole(setting: Setting) -> str:
+    order = own_order(setting.policy, setting.make_policy().config.to_dict())
+    return f"{setting.described}; {order}" if order else setting.described
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, markdown: bool = False) -> str:

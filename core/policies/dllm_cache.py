@@ -12,8 +12,10 @@ from core.state import DecodeState
 
 @dataclass(frozen=True)
 class DLLMCacheConfig(PolicyConfig):
-    """kp, kr: steps between refreshes of prompt and response (released for LLaDA-Instruct on GSM8K:
-    50 and 7). ratio: share of the response recomputed in between (0.25).
+    """kp: steps between refreshes of the prompt (50). kr: steps between refreshes of the response (7).
+    ratio: share of the response recomputed in between (0.25).
+
+    The numbers are those released for LLaDA-Instruct on GSM8K.
     """
 
     kp: int = 50

@@ -15,8 +15,10 @@ from core.state import DecodeState
 @dataclass(frozen=True)
 class ElasticCacheConfig(PolicyConfig):
     """gamma: cosine similarity of the tracked token's attention below which the deeper layers are
-    refreshed (0.9). The paper decodes the leftmost 16 masks: `window=sliding, block_length=16` of the
-    generation config, apart from the cache.
+    refreshed (0.9).
+
+    The paper decodes the leftmost 16 masks: `window=sliding, block_length=16` of the generation config,
+    apart from the cache.
     """
 
     gamma: float = 0.9

@@ -22,6 +22,7 @@ class EntropyCacheConfig(PolicyConfig):
     (64, from a third-party note). scope: `since_full` draws them from the tokens committed since the last
     full pass, `global` from all. refresh_on_block_start: also refresh as a block begins (ours: off).
     max_partial_run: partial passes in a row before one full pass is forced, none is unlimited (ours).
+
     Entropy is that of the raw softmax at temperature 1, the mask token included (ours).
     """
 

@@ -51,6 +51,18 @@ def test_a_table_says_what_its_tokens_a_second_count(folder: str, capsys: pytest
     assert "tokens/s: only those up to and including the first end-of-text" in under
 
 
+@pytest.mark.parametrize("command", [["run", "--policy"], ["compare", "--repeats", "1", "--policies"]])
+def test_a_policy_of_its_own_order_says_what_it_commits(
+    folder: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line of the decoding names an unmask rule, which then has little to say."""
+    name, *options = command
+    for policy, told in (("dkv-greedy", True), ("dkv", False)):
+        assert main([name, "--model", folder, "--prompt-ids", IDS, *SHORT, *options, policy]) == 0
+        said = capsys.readouterr().out
+        assert ("; commits 1 position a step in dkv-greedy's drawn order" in said) == told
+
+
 @pytest.mark.parametrize(
     ("ends_first", "text", "told"),
     [

@@ -48,9 +48,12 @@ def test_every_policy_has_a_form_and_a_description() -> None:
 
 def test_every_field_of_a_policy_is_explained() -> None:
     for policy in POLICIES.values():
-        for name, said in explain(policy.Config).items():
+        every = explain(policy.Config)
+        for name, said in every.items():
             assert said.endswith("."), (policy.name, name)
             assert said[0].isalnum() or said[0] == "`", (policy.name, name)
+            assert ". " not in said, f"{policy.name}, {name}: more than one sentence"
+        assert len(set(every.values())) == len(every), policy.name
 
 
 def test_every_generation_setting_has_a_whole_sentence_of_its_own() -> None:
