@@ -50,7 +50,7 @@ def saved(cost: float, objective: str) -> str:
 
 
 def own_order(policy: str, config: Mapping[str, Any]) -> str:
-    """What a step commits under a policy that decodes in an order of its own; empty where the rule says it."""
+    """What a step commits under a policy with an order of its own; empty where the rule says it."""
     if not config.get("random_order"):
         return ""
     positions = config["tokens"]

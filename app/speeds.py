@@ -1,6 +1,7 @@
 """measure_speeds: time a run's policies against both baselines, taking turns, more than once."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from analysis.observe import one_token_a_step
 from analysis.trace import Trace
@@ -9,18 +10,21 @@ from app.perform import Moment, wait_for_turn
 from app.runs import RunRecord, Speeds
 from app.turns import Ticket
 from app.workshop import Workshop
-from core import CachePolicy, GenerationConfig, create_policy
+from core import POLICIES, CachePolicy, GenerationConfig, create_policy
 
 REPEATS = 3
 LONG_SECONDS = 10.0
+
+# A decoding, and a policy by name with its config: what is equal in these decodes alike.
+Case = tuple[GenerationConfig, str, Any]
 
 
 def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     """Fill `record.speeds`; the ticket is given back however this ends. Stopping leaves speeds unknown.
 
     Every case is run once to warm up, then all in turn, REPEATS times, so that a machine that slows down
-    slows them all. What decodes alike is one case: its noise would pass for a difference. Where the first case, one token a step, takes longer than LONG_SECONDS, the first round
-    is the only one.
+    slows them all. What decodes alike is one case: its noise would pass for a difference. Where the first
+    case, one token a step, takes longer than LONG_SECONDS, the first round is the only one.
     """
     try:
         record.require_same_job()
@@ -38,31 +42,34 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
 def _measure(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job, repeats = record.job, REPEATS
     content = job.content(workshop.model(job.model))
-    cases: list[tuple[str, GenerationConfig, CachePolicy]] = [
-        ("one token a step, no cache", one_token_a_step(job.generation), create_policy("none")),
-        ("no cache", job.generation, create_policy("none")),
-        *((lane.label, job.generation, lane.spec.policy()) for lane in record.lanes),
+    none = create_policy("none")
+    labels = ["one token a step, no cache", "no cache", *(lane.label for lane in record.lanes)]
+    cases = [
+        _case(one_token_a_step(job.generation), none),
+        *(_case(job.generation, policy) for policy in (none, *(lane.spec.policy() for lane in record.lanes))),
     ]
-    alike = [(generation, policy.name, policy.config) for _, generation, policy in cases]
-    # Of those alike the first gives its name.
-    distinct = {alike[index]: cases[index] for index in reversed(range(len(cases)))}
-    taken: dict[object, list[float]] = {case: [] for case in alike}
+    named = dict(zip(reversed(cases), reversed(labels), strict=True))
+    taken: dict[Case, list[float]] = {case: [] for case in cases}
     turn = 0
     while turn <= repeats:
         for case, seconds in taken.items():
-            label, generation, policy = distinct[case]
+            generation, policy, config = case
             which = f"run {turn} of {repeats}" if turn else "warming up"
-            yield Moment("running", f"running: measuring {label}, {which}")
-            traces = observe(workshop, job.model, content, generation, policy)
+            yield Moment("running", f"running: measuring {named[case]}, {which}")
+            traces = observe(workshop, job.model, content, generation, POLICIES[policy](config))
             seconds.append(decoding_seconds(traces, ticket))
             if ticket.is_stopped():
                 return
-        if taken[alike[0]][0] > LONG_SECONDS:
+        if taken[cases[0]][0] > LONG_SECONDS:
             repeats = 1
             break
         turn += 1
-    measured = [taken[case][1:] or taken[case] for case in alike]
+    measured = [taken[case][1:] or taken[case] for case in cases]
     record.speeds = Speeds(tuple(zip(*measured, strict=True)))
+
+
+def _case(generation: GenerationConfig, policy: CachePolicy) -> Case:
+    return generation, policy.name, policy.config
 
 
 def decoding_seconds(traces: Iterator[Trace], ticket: Ticket) -> float:
