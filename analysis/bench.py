@@ -14,7 +14,7 @@ from analysis.settings import Setting
 from analysis.spread import spread
 from analysis.trace import SECONDS, Trace
 from core import GenerationConfig, LanguageModel, stream
-from core.timing import CLOCKS, reading
+from core.timing import CLOCKS, reading, settle
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ def bench(
         prompts = random_prompts(model, place, seed)
         runs: dict[str, list[_BatchRun]] = {setting.label: [] for setting in settings}
         peaks: dict[str, int | None] = {}
+        settle()
         for repeat in range(repeats + 1):
             for setting in settings:
                 with reading(clock):

@@ -12,6 +12,7 @@ from analysis.prompts import Prompt
 from analysis.records import record
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel
+from core.timing import settle
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,9 @@ def interleaved(settings: Sequence[Setting], num_prompts: int, repeats: int) -> 
 def warm_up(
     model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig, settings: Sequence[Setting]
 ) -> None:
-    """Decode one block of the first prompt with each setting, for nothing."""
+    """Decode one block of the first prompt with each setting, for nothing; what that loads is settled."""
     for setting in settings:
         decoding = setting.decoding(base)
         short = replace(decoding, gen_length=decoding.block_length, steps=None)
         run_trace(model, prompts[0].content, short, setting.make_policy())
+    settle()

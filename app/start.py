@@ -14,6 +14,7 @@ from app.ui import build, launch_options
 from app.workshop import Workshop
 from app.zero_gpu import has_zero_gpu, load_for_lending
 from core import load_model
+from core.timing import settle
 
 
 def spare_one_core() -> None:
@@ -36,6 +37,7 @@ def serve(workshop: Workshop, page: gr.Blocks) -> None:
     Ends the process, code 1, with one sentence where no port can be had.
     """
     workshop.model()
+    settle()
     try:
         page.launch(**launch_options())
     except OSError as error:

@@ -23,6 +23,7 @@ from analysis.staleness import summarise_staleness
 from analysis.trace import Trace
 from analysis.wording import own_order
 from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, load_model
+from core.timing import settle
 
 HEADER = (
     "prompt", "in", "out", "steps", "full", "recomputed", "commits/step", "tokens/s", "decision", "seconds",
@@ -109,6 +110,7 @@ def _measure(
     if arguments.baselines:
         # The first passes of a process are slower than the rest and would count against whoever is first.
         run_trace(model, prompts[0].content, generation, policy)
+    settle()
     for prompt in progress(prompts, "prompts"):
         watch = [StalenessProbe(model, arguments.staleness)] if arguments.staleness else []
         for trace in observe(model, prompt.content, generation, policy, watch):

@@ -1,5 +1,6 @@
 """Comparisons: order of runs, what the summary makes of known outcomes, and the command on a tiny model."""
 
+import gc
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +12,10 @@ import torch
 from analysis.__main__ import main
 from analysis.cli.compare import with_baselines
 from analysis.comparison import agreement, summarise
-from analysis.measure import Outcome, interleaved, reference_of, vanilla
+from analysis.measure import Outcome, interleaved, reference_of, vanilla, warm_up
+from analysis.prompts import Prompt
 from analysis.settings import Setting
-from core import UNMASK_RULES, GenerationConfig
+from core import UNMASK_RULES, GenerationConfig, LanguageModel
 from tests import tiny
 
 BASE = GenerationConfig(gen_length=4, block_length=4)
@@ -45,6 +47,16 @@ def test_every_setting_meets_every_prompt_and_nobody_always_goes_first() -> None
     assert len({unit.key for unit in units}) == 12
     assert {unit.setting.label for unit in units[::2]} == {NONE.label, ENTROPY.label}
     assert all(a.prompt == b.prompt for a, b in zip(units[::2], units[1::2], strict=True))
+
+
+def test_runs_after_the_warm_up_are_not_stopped_to_collect_what_was_there(
+    models: dict[str, LanguageModel],
+) -> None:
+    """A collection falls into the same run of a measurement every time, and is longer than it."""
+    gc.unfreeze()
+    before = len(gc.get_objects())
+    warm_up(models["llada"], [Prompt(tuple(tiny.PROMPTS[0]))], BASE, [NONE, ENTROPY])
+    assert len(gc.get_objects()) < before / 10
 
 
 @pytest.mark.parametrize("steps", [None, 2, 4])
