@@ -1,5 +1,6 @@
 """perform: carry out a job at the model, telling after every step what has changed."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
     The ticket is given back however this ends, also when the iterator is closed. Stopping keeps what was
     decoded: the last moment then says `stopped`. Raises ValueError for input that can't run.
     """
-    record.going = True
+    record.going, watched = True, 0.0
     try:
         known = workshop.shelf.held(record.job.model)
         if known is not None:
@@ -49,14 +50,16 @@ def perform(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[M
             if not workshop.shelf.holds(record.job.model):
                 yield Moment("running", f"running: loading the model {record.job.model}")
             yield from _lanes(workshop, record, ticket)
+            began = time.monotonic()
             yield from _observation(workshop, record, ticket)
+            watched = time.monotonic() - began
     finally:
         record.going = False
         for lane in record.lanes:
             lane.state = "stopped" if lane.state == "running" else lane.state
         ticket.leave()
     # Drawing the whole run takes a while; whoever is next need not wait for it.
-    yield _end(record, ticket)
+    yield _end(record, ticket, watched)
 
 
 def wait_for_turn(ticket: Ticket) -> Iterator[Moment]:
@@ -123,13 +126,16 @@ def one_prompt(error: Exception) -> str:
     return str(error).removeprefix("prompt 0: ").replace("prompt 0 ", "the prompt ")
 
 
-def _end(record: RunRecord, ticket: Ticket) -> Moment:
+def _end(record: RunRecord, ticket: Ticket, watched: float) -> Moment:
     if ticket.is_stopped():
         text = f"stopped: {_each(record, _stopped_text)}, all kept"
         text = text if record.traces else "stopped: left the line"
         return Moment("stopped", text, grid=True, figures=True, observation=True, last=True)
     seconds = sum(float(trace.totals["seconds"] or 0) for trace in record.traces)
     text = f"done: {_each(record, _done_text)}, in {seconds:.2f} s"
+    if record.observation is not None:
+        # Most of the wait, and no part of the policies' seconds.
+        text += f"; then drift measured, {watched:.1f} s by the clock"
     return Moment("done", text, grid=True, figures=True, observation=True, last=True)
 
 

@@ -57,6 +57,16 @@ def test_observation_is_a_run_without_a_cache_one_token_a_step(workshop: Worksho
     assert "value_drift" in record.observation.steps[1].measurements
 
 
+@pytest.mark.parametrize("observe", ["one", "own", "off"])
+def test_last_word_says_where_the_rest_of_the_wait_went(workshop: Workshop, job: Make, observe: str) -> None:
+    _, moments = carry_out(workshop, job("entropy", observe=observe))
+    parts = re.fullmatch(
+        r"done: .* in [\d.]+ s(; then drift measured, [\d.]+ s by the clock)?", moments[-1].text
+    )
+    assert parts is not None
+    assert (parts[1] is not None) == (observe != "off")
+
+
 def test_observation_can_follow_the_runs_own_rule(workshop: Workshop, job: Make) -> None:
     settings = GenerationConfig(gen_length=16, block_length=8, unmask="quota", steps=4)
     record, _ = carry_out(workshop, job("entropy", observe="own", generation=settings))
