@@ -136,6 +136,8 @@ def make_denoiser(
     )
     prompt_length = length - gen_length
     denoiser = Denoiser(model, config, policy, batch, prompt_length)
+    # What is measured is a step of many.
+    denoiser.runner.record_after = 0
     special = {model.spec.mask_token_id, model.spec.pad_token_id, *model.spec.eos_token_ids}
     known = [token for token in range(min(model.spec.vocab_size, 1000)) if token not in special]
     prompt = (known * (prompt_length // len(known) + 1))[:prompt_length]

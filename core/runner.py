@@ -1,5 +1,6 @@
 """RowRunner: the pass over planned rows, on CUDA replayed as one graph for each count of rows and sources."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,11 @@ from core.models.transformer import OnAttention, Rotary, Transformer
 
 Work = Callable[[], Tensor]
 Capture = Callable[[Work], Work]
+# Row count, source count and whether there is a key mask: passes of one kind are one graph.
+Kind = tuple[int, int, bool]
+
+# Recording takes as long as some ten passes. Ours, and a guess until it is measured on a GPU.
+RECORD_AFTER = 8
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,21 @@ class RowRunner:
 
     capture: records work and returns its replay, see `cuda_capture`; None runs every pass eagerly, which
     is what a CPU does. Recorded are partial passes whose layers share one key mask and nobody watches;
-    a full pass keeps a GPU busy without a graph. A replay's result is overwritten by the next of its kind.
+    a full pass keeps a GPU busy without a graph. A kind of pass is recorded once it has come `record_after`
+    times, since the graphs end with the run. A replay's result is overwritten by the next of its kind.
     Tested with a recorder that calls the work again; the CUDA graphs themselves have not been run on a GPU.
     """
 
-    def __init__(self, model: Transformer, cache: KVCache, capture: Capture | None) -> None:
-        self.model, self.cache, self.capture = model, cache, capture
-        self.recorded: dict[tuple[int, int, bool], tuple[Inputs, Work]] = {}
+    def __init__(
+        self,
+        model: Transformer,
+        cache: KVCache,
+        capture: Capture | None,
+        record_after: int = RECORD_AFTER,
+    ) -> None:
+        self.model, self.cache, self.capture, self.record_after = model, cache, capture, record_after
+        self.come: Counter[Kind] = Counter()
+        self.recorded: dict[Kind, tuple[Inputs, Work]] = {}
 
     def __call__(
         self,
@@ -65,20 +79,24 @@ class RowRunner:
         mask = key_masks[0]
         shared = all(other is mask for other in key_masks)
         partial = rows.shape[1] < self.cache.length
-        if self.capture is None or on_attention is not None or not shared or not partial:
+        kind = rows.shape[1], sources.shape[1], mask is not None
+        recordable = self.capture is not None and on_attention is None and shared and partial
+        if not recordable or not self._often(kind):
             return forward_rows(
                 self.model, tokens, rotary, rows, sources, self.cache, key_masks, on_attention
             )
-        given, kind = (
-            Inputs(tokens, rotary, rows, sources, mask),
-            (rows.shape[1], sources.shape[1], mask is not None),
-        )
+        given = Inputs(tokens, rotary, rows, sources, mask)
         if kind not in self.recorded:
+            assert self.capture is not None
             inputs = given.copy()
             self.recorded[kind] = inputs, self.capture(lambda: self._pass(inputs))
         inputs, replay = self.recorded[kind]
         inputs.fill(given)
         return replay()
+
+    def _often(self, kind: Kind) -> bool:
+        self.come[kind] += 1
+        return self.come[kind] > self.record_after
 
     def _pass(self, inputs: Inputs) -> Tensor:
         masks = [inputs.mask] * self.model.spec.num_layers
