@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import median, quantiles
+from statistics import median
 from typing import cast
 
 import pandas as pd
 import torch
 from torch import Tensor
 
+from analysis.spread import spread
 from core import GenerationConfig, LanguageModel
 from core.cache import KVCache, RowStore
 from core.denoiser import Denoiser
@@ -219,7 +220,7 @@ def _point(
 ) -> FloorPoint:
     floors = [sum(times) for times in zip(*(seconds[f"floor {name}"] for name in PRODUCTS), strict=True)]
     ratios = [step / floor for step, floor in zip(seconds["step"], floors, strict=True)]
-    low, _, high = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    low, high = spread(ratios)
     parts = {name: median(seconds[name]) for name in PARTS}
     step = median(seconds["step"])
     return FloorPoint(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median
 from typing import cast
 
 import pandas as pd
@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from analysis.spread import spread
 from core import GenerationConfig, LanguageModel, create_policy, generate
 from core.models.transformer import Layer
 from core.timing import CLOCKS
@@ -170,7 +171,7 @@ def measure_plain(
                 pairs.append((loop[0], ours[0]))
             tokens = loop[1], ours[1]
         ratios = [loop_seconds / our_seconds for loop_seconds, our_seconds in pairs]
-        low, _, high = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        low, high = spread(ratios)
         yield PlainPoint(
             kind=kind,
             model=model.ref,

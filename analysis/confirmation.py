@@ -1,4 +1,4 @@
-"""Confirmation: a race's choice measured again beside no cache; the least of many noisy costs is too low."""
+"""Confirmation: a race's choice measured anew: the least of many noisy costs is biased low."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -12,7 +12,6 @@ POSITION_CLASSES = ("prompt", "decoded", "changed", "window", "later")
 # `cached`: what a cache would reuse: not the window's masks, which EntropyCache recomputes.
 POSITION_SETS = {
     "cached": ("prompt", "decoded", "later"),
-    "unchanged": ("prompt", "decoded", "window", "later"),
     **{name: (name,) for name in POSITION_CLASSES},
 }
 

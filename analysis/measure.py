@@ -138,7 +138,7 @@ def interleaved(settings: Sequence[Setting], num_prompts: int, repeats: int) -> 
 def warm_up(
     model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig, settings: Sequence[Setting]
 ) -> None:
-    """Decode one block of the first prompt with each setting, for nothing; what that loads is settled."""
+    """Decode one block of the first prompt with each setting, for nothing, then `settle`."""
     for setting in settings:
         decoding = setting.decoding(base)
         short = replace(decoding, gen_length=decoding.block_length, steps=None)

@@ -93,7 +93,7 @@ def summarise_drift(traces: Sequence[Trace], group: str = "prompts", seed: int =
 
 
 def distinct_signals(pairs: DriftPairs) -> list[str]:
-    """The signals, less those that repeat another: of one token a step the mean entropy is the largest."""
+    """The signals, less those that repeat another: at one token a step mean and largest entropy coincide."""
     kept: list[str] = []
     for name in SIGNALS:
         if not any(np.array_equal(pairs.signals[name], pairs.signals[other]) for other in kept):

@@ -15,10 +15,11 @@ class RankCorrelation:
 
     rho: NaN below three pairs or where either variable is constant, or follows from what is given. low, high:
     percentile bootstrap interval at `level`, see `resamples`: over prompts where there are enough of them,
-    else over the steps of these prompts, NaN where nothing can be drawn; of some hundred steps that resemble
-    each other much it is somewhat too narrow. p: two-sided, the share of circular shifts within prompts that
-    reach rho; of one prompt all of them are taken, so it can't lie below 1 / n. It allows for steps that
-    resemble their neighbours, not for a trend that both variables share: for that, take the step as given.
+    else over the steps of these prompts, NaN where nothing can be drawn; somewhat too narrow for a hundred
+    steps or so that resemble each other much. p: two-sided, the share of circular shifts within prompts
+    that reach rho; of one prompt all of them are taken, so it can't lie below 1 / n. It allows for steps
+    that resemble their neighbours, not for a trend that both variables share: for that, take the step as
+    given.
     ties: pairs that share their value of the first variable with another pair. groups: prompts the pairs
     come from.
     """

@@ -24,7 +24,8 @@ def defaults_notes(labels: Iterable[str]) -> list[str]:
     """A line with the defaults of every policy among these labels that has settings; none without one."""
     policies = dict.fromkeys(Setting.parse(label).policy for label in labels)
     described = [Setting(name).described for name in policies if Setting(name).make_policy().config.to_dict()]
-    return [f"what a row does not say is as in {'; '.join(described)}"] if described else []
+    said = f"settings that a row does not name are at their defaults: {'; '.join(described)}"
+    return [said] if described else []
 
 
 def _setting_cell(setting: Setting) -> str:

@@ -1,13 +1,16 @@
 """Surface: cost and loss over two settings, such as tau and k."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.tuning import Candidate
+if TYPE_CHECKING:  # loads torch, which a table of results does without
+    from analysis.tuning import Candidate
 
 
 @dataclass(frozen=True, eq=False)

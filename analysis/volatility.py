@@ -15,7 +15,7 @@ from analysis.resampling import MIN_ROWS, resamples
 from analysis.trace import Trace
 from analysis.wording import counted
 
-# Of as many an age has an interval.
+# Tokens that an age needs for its interval.
 MIN_TOKENS = MIN_ROWS
 TOKENS = {"answer": "answer token", "filler": "filler token", "all": "token"}
 
@@ -67,11 +67,6 @@ class Volatility:
             f"{plateau}; from there on no {self.level:.0%} interval lies above {self.plateau_high:.1e}, "
             "the most that one age of it reaches by chance",
         )
-
-    def share_within(self, age: int) -> float:
-        """Share of the drift after the mask-to-token jump, summed over ages, that ages 1 to `age` hold."""
-        total = float(np.nansum(self.mean[1:]))
-        return float(np.nansum(self.mean[1 : age + 1])) / total if total > 0 else math.nan
 
     def to_frame(self) -> pd.DataFrame:
         """One row an age."""

@@ -57,21 +57,20 @@ class GenerationConfig:
 
     gen_length: tokens to generate.
     block_length: tokens of a block, the semi-autoregressive window; it must divide gen_length.
-    unmask: the rule that says which proposals a step commits, by `quota` a fixed number, by `threshold` all
-    of enough confidence, by `factor` more of them the surer they are, by `entropy-bound` as many as their
-    entropies allow, by `klass` those that are sure and stable; at least one by any.
-    threshold: the confidence, from 0 to 1, from which on the rule `threshold` commits a proposal (Fast-dLLM,
-    arXiv 2505.22618), and above which `klass` does.
+    unmask: which proposals a step commits: `quota` a fixed number, `threshold` all that are confident enough,
+    `factor` the more the surer they are, `entropy-bound` as many as their entropies allow, `klass` those that
+    are confident and stable; every rule at least one.
+    threshold: the confidence, 0 to 1, that a proposal needs: at least this under `threshold` (Fast-dLLM,
+    arXiv 2505.22618), more than this under `klass`.
     steps: denoising steps of `quota` and of the fallback of `klass`; none is one token a step.
     temperature: 0 takes the likeliest token, else tokens are sampled from softmax(logits / temperature);
     confidence and entropy always describe the raw distribution.
-    seed: what every request is seeded with, whatever its batch; greedy decoding draws nothing, but for the
-    order of `dkv-greedy`.
+    seed: the seed of every request, whatever its batch; greedy decoding draws nothing, except the order of
+    `dkv-greedy`.
     stop_at_eos: whether a sequence ends once an end-of-text token is committed with no mask before it.
-    factor: f of Fast-dLLM's `factor` rule (arXiv 2505.22618), which lets less sure proposals pass the larger
-    it is.
-    entropy_bound: gamma of EB-Sampler's `entropy-bound` rule (arXiv 2505.24857), in nats, which commits the
-    more the larger it is.
+    factor: f of Fast-dLLM's `factor` rule (arXiv 2505.22618); the larger, the more is committed.
+    entropy_bound: gamma in nats of EB-Sampler's `entropy-bound` rule (arXiv 2505.24857); a larger one commits
+    more.
     kl_threshold: the divergence in nats below which `klass` takes a proposal for stable (KLASS, arXiv
     2511.05664).
     kl_history: steps in a row for which a proposal of `klass` must have been stable.
@@ -80,7 +79,7 @@ class GenerationConfig:
     order: which proposals count as best, by `confidence` or by confidence times certainty `density`
     (d2Cache, arXiv 2509.23094), a decoding order apart from any cache.
     top_k: how many of the likeliest tokens sampling draws from; none is all.
-    top_p: the probability that the likeliest tokens, from which sampling draws, reach together; none is 1.
+    top_p: sampling draws from the fewest likeliest tokens whose probabilities sum to this; none is 1.
     cfg_scale: LLaDA's classifier-free guidance, uncond + (scale + 1)(cond - uncond); 0 is off.
     eos: when end-of-text may be committed, by `allow` whenever it is proposed, by `last` only once it is all
     that the window's targets propose or where `quota` asks for more than the rest (LLaDA's
@@ -154,7 +153,7 @@ class GenerationConfig:
 
     @property
     def unread(self) -> dict[str, str]:
-        """Settings that say nothing beside the others, and what would read them."""
+        """Settings that have no effect beside the others, and what would read them."""
         rules = {name: rules for name, rules in READ_BY.items() if self.unmask not in rules}
         sampling = ("top_k", "top_p") if self.temperature == 0 else ()
         return {

@@ -10,7 +10,7 @@ from typing import IO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes its place once it is written, and goes if it is not."""
+    """A path beside `path` to write to, renamed onto it on success and removed on failure."""
     partial = path.with_name(f"{path.name}.partial")
     try:
         yield partial

@@ -111,7 +111,7 @@ class DecodeState:
         self._find_window()
 
     def commit(self, committed: Tensor, tokens: Tensor) -> None:
-        """Accept `tokens` [B, L] where `committed` [B, L]; T6: nothing decoded is ever changed."""
+        """Accept `tokens` [B, L] where `committed` [B, L], masks all of them: what is decoded stays."""
         self.tokens = torch.where(committed, tokens, self.tokens)
         self.decoded_at = torch.where(committed, self.step[:, None], self.decoded_at)
 

@@ -25,9 +25,9 @@ def reading(clock: str) -> Iterator[None]:
 
 
 def settle() -> None:
-    """Keep the garbage collector from looking through what is there by now, once all of it is loaded.
+    """Exempt all objects loaded so far from garbage collection.
 
-    Of the libraries alone that stops a process for 0.2 s whenever it comes, longer than a short run takes.
+    Looking through those of the libraries alone stops a process for 0.2 s, longer than a short run takes.
     """
     gc.collect()
     gc.freeze()

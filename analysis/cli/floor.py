@@ -15,6 +15,7 @@ from analysis.cli import parsing
 from analysis.cli.bench import MOST_BATCH, model_of, numbers_of
 from analysis.cli.text import counted, percent, table, table_line
 from analysis.environment import environment
+from analysis.spread import FEWEST_FOR_QUARTILES
 from core import GenerationConfig, LanguageModel
 from core.timing import CLOCKS
 
@@ -181,7 +182,8 @@ def _loop_row(loop: PlainPoint) -> list[str]:
 
 
 def _quartiles(point: FloorPoint | PlainPoint) -> str:
-    """Those of the ratio; one round has none."""
+    """Those of the ratio, of fewer than four rounds their range; one round has neither."""
     if point.repeats == 1:
         return "one measurement"
-    return f"{point.ratio_low:.2f}-{point.ratio_high:.2f}"
+    few = "range " if point.repeats < FEWEST_FOR_QUARTILES else ""
+    return f"{few}{point.ratio_low:.2f}-{point.ratio_high:.2f}"

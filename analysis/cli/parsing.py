@@ -133,7 +133,7 @@ def generation_config(arguments: argparse.Namespace, **usual: Any) -> Generation
 def warn_unread(
     arguments: argparse.Namespace, base: GenerationConfig, settings: Sequence[Setting] = ()
 ) -> None:
-    """Say on standard error which decoding settings were asked for and say nothing beside the others.
+    """Say on standard error which decoding settings were asked for and have no effect beside the others.
 
     Of the measurement's own, those that none of its settings reads; of a setting's, those that it does not.
     """
@@ -142,10 +142,10 @@ def warn_unread(
     unread = [setting.decoding(base).unread for setting in settings]
     for name, reader in base.unread.items():
         if name in asked and all(name in names for names in unread):
-            warn(f"{name} is {getattr(base, name)}, which says nothing without {reader}")
+            warn(f"{name} is {getattr(base, name)}, which has no effect without {reader}")
     for setting, names in zip(settings, unread, strict=True):
         for name in [name for name in setting.generation if name in names]:
-            warn(f"{setting.label}: {name} says nothing without {names[name]}")
+            warn(f"{setting.label}: {name} has no effect without {names[name]}")
 
 
 def warn(text: str) -> None:

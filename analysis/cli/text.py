@@ -41,7 +41,7 @@ def legend(labels: Iterable[str], markdown: bool = False) -> list[str]:
     if markdown:
         policies = dict.fromkeys(Setting.parse(label).policy for label in labels)
         defaults = ", ".join(f"`{Setting(policy).described}`" for policy in policies)
-        return [f"What a row does not say is as in {defaults}."]
+        return [f"Settings that a row does not name are at their defaults: {defaults}."]
     named = {label: _whole(Setting.parse(label)) for label in labels}
     width = max(map(len, named), default=0)
     return ["all settings of each row:", *(f"  {name.ljust(width)}  {text}" for name, text in named.items())]

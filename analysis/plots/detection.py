@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.plots.theme import SERIES, apply_theme, empty_figure, look
+from analysis.plots.theme import LOOK, SERIES, apply_theme, empty_figure
 from analysis.roc import Detection
 
 SIGNAL_NAMES = {
@@ -25,9 +25,7 @@ def area_text(detection: Detection) -> str:
     return f"{detection.area:.2f} [{detection.low:.2f}, {detection.high:.2f}]"
 
 
-def detection_figure(
-    detections: Sequence[Detection], threshold: float | None = None, dark: bool = False
-) -> go.Figure:
+def detection_figure(detections: Sequence[Detection], threshold: float | None = None) -> go.Figure:
     """ROC curves, one a signal that varies, each area with its interval.
 
     threshold: tau, whose working point is marked on the curve of the largest entropy.
@@ -36,7 +34,7 @@ def detection_figure(
     share = detections[0].top_share if detections else 0.1
     title = f"Detecting the {share:.0%} of steps with the most drift"
     if not known:
-        return empty_figure(title, "too few steps", dark)
+        return empty_figure(title, "too few steps")
     figure = go.Figure()
     for detection, colour in zip(known, SERIES, strict=False):
         figure.add_scatter(
@@ -52,7 +50,7 @@ def detection_figure(
         x=[0, 1],
         y=[0, 1],
         mode="lines",
-        line={"color": look(dark).faint, "dash": "dot"},
+        line={"color": LOOK.faint, "dash": "dot"},
         name="chance",
         hoverinfo="skip",
     )
@@ -64,10 +62,10 @@ def detection_figure(
             x=[judged.false_rate[at]],
             y=[judged.true_rate[at]],
             mode="markers",
-            marker={"color": look(dark).warning, "size": 11, "symbol": "diamond"},
+            marker={"color": LOOK.warning, "size": 11, "symbol": "diamond"},
             name=f"τ = {threshold:g}",
         )
-    apply_theme(figure, title, "false alarms", "found", dark)
+    apply_theme(figure, title, "false alarms", "found")
     figure.update_xaxes(tickformat=".0%", range=[0, 1.02])
     figure.update_yaxes(tickformat=".0%", range=[0, 1.02])
     return figure

@@ -1,17 +1,22 @@
 """Figure of what settings cost against what they lose."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from analysis.plots.theme import apply_theme, empty_figure, look
-from analysis.tuning import Candidate, Tuning
+from analysis.plots.theme import LOOK, apply_theme, empty_figure
 from analysis.wording import counted
+
+if TYPE_CHECKING:  # loads torch, which a figure does without
+    from analysis.tuning import Candidate, Tuning
 
 TITLE = "Cost and loss of settings"
 
 
-def pareto_figure(tuning: Tuning, dark: bool = False, num_prompts: int | None = None) -> go.Figure:
+def pareto_figure(tuning: Tuning, num_prompts: int | None = None) -> go.Figure:
     """Every candidate; the front of those measured on all prompts as a line, the budget dashed.
 
     The best one stands at its cost of the race, and once more at what was confirmed, with the interval.
@@ -19,20 +24,20 @@ def pareto_figure(tuning: Tuning, dark: bool = False, num_prompts: int | None = 
     loss is the least that it can come to.
     """
     if not tuning.candidates:
-        return empty_figure(TITLE, "no setting measured yet", dark)
-    colours, goal = look(dark), tuning.goal
+        return empty_figure(TITLE, "no setting measured yet")
+    goal = tuning.goal
     most = num_prompts or max(candidate.prompts for candidate in tuning.candidates)
     figure = go.Figure()
     fewer = [candidate for candidate in tuning.candidates if candidate.prompts < most]
     all_of = [candidate for candidate in tuning.candidates if candidate.prompts == most]
     groups = (
-        ("on fewer prompts, loss at least", fewer, colours.faint, 7),
-        (f"on {counted(most, 'prompt')}", all_of, colours.partial, 9),
+        ("on fewer prompts, loss at least", fewer, LOOK.faint, 7),
+        (f"on {counted(most, 'prompt')}", all_of, LOOK.partial, 9),
     )
     for name, candidates, colour, size in groups:
         _add(figure, candidates, name, {"color": colour, "size": size}, "markers", most)
-    line = {"color": colours.full, "width": 1.5}
-    _add(figure, tuning.front, "front", {"color": colours.full, "size": 9}, "lines+markers", most, line)
+    line = {"color": LOOK.full, "width": 1.5}
+    _add(figure, tuning.front, "front", {"color": LOOK.full, "size": 9}, "lines+markers", most, line)
     if tuning.best is not None and tuning.confirmed is not None:
         found = tuning.confirmed
         figure.add_scatter(
@@ -40,17 +45,17 @@ def pareto_figure(tuning: Tuning, dark: bool = False, num_prompts: int | None = 
             y=[max(tuning.best.loss, 0.0)],
             error_x={"array": [found.high - found.cost], "arrayminus": [found.cost - found.low]},
             mode="markers",
-            marker={"color": colours.ink, "size": 10, "symbol": "diamond"},
+            marker={"color": LOOK.ink, "size": 10, "symbol": "diamond"},
             name="best, measured again",
             text=[f"{tuning.best.setting.label}, {found.described}"],
             hovertemplate="%{text}<extra></extra>",
         )
     figure.add_hline(
         y=goal.budget,
-        line={"color": colours.warning, "dash": "dash"},
+        line={"color": LOOK.warning, "dash": "dash"},
         annotation_text=f"budget {goal.budget:.0%}",
     )
-    apply_theme(figure, TITLE, f"{goal.objective}, share of no cache", f"{goal.keep} lost", dark)
+    apply_theme(figure, TITLE, f"{goal.objective}, share of no cache", f"{goal.keep} lost")
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(tickformat=".0%")
     return figure

@@ -4,21 +4,20 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.plots.theme import apply_theme, empty_figure, look, over_steps, step_numbers
+from analysis.plots.theme import LOOK, apply_theme, empty_figure, over_steps, step_numbers
 from analysis.projection import Projection
 
 TITLE = "Projected recomputes along the recorded path"
 WIDTH = 0.8
 
 
-def projection_figure(projection: Projection, dark: bool = False) -> go.Figure:
+def projection_figure(projection: Projection) -> go.Figure:
     """Bars: projected rows, full and partial apart; a line for what was recorded. Below: entropy and tau."""
     if not len(projection.full):
-        return empty_figure(TITLE, "no step yet", dark)
-    colours = look(dark)
+        return empty_figure(TITLE, "no step yet")
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.55, 0.45])
     steps, rows = step_numbers(len(projection.full)), projection.rows
-    for name, wanted, colour in (("full", True, colours.full), ("partial", False, colours.partial)):
+    for name, wanted, colour in (("full", True, LOOK.full), ("partial", False, LOOK.partial)):
         kept = projection.full == wanted
         figure.add_bar(
             x=steps[kept],
@@ -34,7 +33,7 @@ def projection_figure(projection: Projection, dark: bool = False) -> go.Figure:
         x=steps,
         y=projection.recorded_rows,
         mode="lines",
-        line={"color": colours.ink, "width": 1.5, "shape": "hvh"},
+        line={"color": LOOK.ink, "width": 1.5, "shape": "hvh"},
         name="recorded",
         hovertemplate="step %{x}: %{y:.4g} rows<extra>recorded</extra>",
         row=1,
@@ -42,8 +41,8 @@ def projection_figure(projection: Projection, dark: bool = False) -> go.Figure:
     )
     above = projection.max_entropy > projection.threshold
     for name, kept, marker in (
-        ("entropy above τ", above, {"color": colours.full, "size": 8, "symbol": "diamond"}),
-        ("entropy up to τ", ~above, {"color": colours.ink, "size": 5}),
+        ("entropy above τ", above, {"color": LOOK.full, "size": 8, "symbol": "diamond"}),
+        ("entropy up to τ", ~above, {"color": LOOK.ink, "size": 5}),
     ):
         figure.add_scatter(
             x=steps[kept],
@@ -56,10 +55,10 @@ def projection_figure(projection: Projection, dark: bool = False) -> go.Figure:
             col=1,
         )
     if np.isfinite(projection.threshold) and projection.threshold >= 0:
-        line = {"color": colours.warning, "dash": "dash"}
+        line = {"color": LOOK.warning, "dash": "dash"}
         text = f"τ = {projection.threshold:g}"
         figure.add_hline(y=projection.threshold, line=line, annotation_text=text, row=2, col=1)
-    apply_theme(figure, TITLE, "", "rows recomputed", dark, height=380)
+    apply_theme(figure, TITLE, "", "rows recomputed", height=380)
     figure.update_layout(barmode="overlay")
     figure.update_yaxes(title_text="nats", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title_text="step", row=2, col=1)

@@ -16,9 +16,7 @@ QUANTITIES = {
 }
 
 
-def scaling_figure(
-    points: Sequence[BenchPoint], quantity: str = "decision_overhead", dark: bool = False
-) -> go.Figure:
+def scaling_figure(points: Sequence[BenchPoint], quantity: str = "decision_overhead") -> go.Figure:
     """A line for each setting, model and batch over prompt length, both axes logarithmic.
 
     Raises ValueError for a quantity that is not one of QUANTITIES.
@@ -35,7 +33,7 @@ def scaling_figure(
             lines.setdefault(name, []).append(point)
     title = f"{QUANTITIES[quantity].capitalize()} by prompt length"
     if not lines:
-        return empty_figure(title, "not measured", dark)
+        return empty_figure(title, "not measured")
     figure = go.Figure()
     for index, (name, of_line) in enumerate(lines.items()):
         ordered = sorted(of_line, key=lambda point: point.prompt_length)
@@ -47,7 +45,7 @@ def scaling_figure(
             line={"color": SERIES[index % len(SERIES)], "dash": ("solid", "dash", "dot")[index // 7 % 3]},
             hovertemplate=f"%{{x}} prompt tokens: %{{y:.3g}}<extra>{name}</extra>",
         )
-    apply_theme(figure, title, "prompt tokens", QUANTITIES[quantity], dark)
+    apply_theme(figure, title, "prompt tokens", QUANTITIES[quantity])
     figure.update_xaxes(type="log")
     figure.update_yaxes(type="log", tickformat=".1%" if quantity == "decision_overhead" else None)
     return figure

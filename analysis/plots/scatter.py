@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.correlation import SIGNALS, Correlation, DriftPairs
-from analysis.plots.theme import BLUE, apply_theme, empty_figure, look, step_numbers
+from analysis.plots.theme import BLUE, LOOK, apply_theme, empty_figure, step_numbers
 from analysis.ranks import RankCorrelation
 from analysis.wording import counted
 
@@ -52,7 +52,6 @@ def scatter_figure(
     correlation: Correlation,
     signal: str = "max_entropy",
     threshold: float | None = None,
-    dark: bool = False,
 ) -> go.Figure:
     """Points (signal at t, drift between t and t+1), coloured by tokens committed, open after the answer.
 
@@ -60,7 +59,7 @@ def scatter_figure(
     threshold: tau to mark, if any. The title gives the coefficients, see `ranked_lines`.
     """
     if not len(pairs.drift):
-        return empty_figure(TITLE, "no pair of steps with drift yet", dark)
+        return empty_figure(TITLE, "no pair of steps with drift yet")
     kind = go.Scattergl if len(pairs.drift) > MANY_POINTS else go.Scatter
     figure = go.Figure()
     if correlation.count_varies:
@@ -82,13 +81,13 @@ def scatter_figure(
     if not pairs.every_position:
         y_title += " (observed only)"
     room = LINE * (len(lines) + 2)
-    apply_theme(figure, "<br>".join(lines), SIGNALS[signal], y_title, dark, height=280 + room)
+    apply_theme(figure, "<br>".join(lines), SIGNALS[signal], y_title, height=280 + room)
     figure.update_layout(title={"y": 1, "yref": "container", "yanchor": "top", "pad_t": LINE}, margin_t=room)
     figure.update_yaxes(type="log", exponentformat="power")
     if signal in LOG_SIGNALS:
         figure.update_xaxes(type="log", exponentformat="power")
     if threshold is not None and np.isfinite(threshold) and threshold > 0:
-        _mark(figure, threshold, logarithmic=signal in LOG_SIGNALS, colour=look(dark).warning)
+        _mark(figure, threshold, logarithmic=signal in LOG_SIGNALS, colour=LOOK.warning)
     return figure
 
 

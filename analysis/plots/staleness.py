@@ -7,10 +7,10 @@ from plotly.subplots import make_subplots
 from analysis.plots.theme import (
     BLUE,
     GREEN,
+    LOOK,
     ORANGE,
     apply_theme,
     empty_figure,
-    look,
     over_steps,
     step_numbers,
     zeros_text,
@@ -20,10 +20,10 @@ from analysis.staleness import Staleness
 TITLE = "Staleness of the cache against a full pass"
 
 
-def staleness_figure(staleness: Staleness, dark: bool = False) -> go.Figure:
+def staleness_figure(staleness: Staleness) -> go.Figure:
     """Above: cosine distance of K, V (mean of layers) and hidden states, log axis. Below: choices changed."""
     if not len(staleness.step):
-        return empty_figure(TITLE, "no step looked at", dark)
+        return empty_figure(TITLE, "no step looked at")
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.65, 0.35])
     curves = (
         ("K", staleness.key.mean(axis=1), BLUE),
@@ -45,13 +45,13 @@ def staleness_figure(staleness: Staleness, dark: bool = False) -> go.Figure:
         x=step_numbers(staleness.step),
         y=staleness.flipped,
         name="choices changed",
-        marker_color=look(dark).warning,
+        marker_color=LOOK.warning,
         hovertemplate="step %{x}: %{y:.0%} of the masks<extra></extra>",
         row=2,
         col=1,
     )
     zeros = zeros_text(np.concatenate([values for _, values, _ in curves]))
-    apply_theme(figure, TITLE, "", f"cosine distance{zeros}", dark, height=400)
+    apply_theme(figure, TITLE, "", f"cosine distance{zeros}", height=400)
     figure.update_yaxes(type="log", exponentformat="power", row=1, col=1)
     figure.update_yaxes(title_text="changed", tickformat=".0%", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title_text="step", row=2, col=1)

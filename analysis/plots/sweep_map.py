@@ -17,7 +17,6 @@ def sweep_map_figure(
     keep: str = "agreement",
     objective: str = "seconds",
     num_prompts: int | None = None,
-    dark: bool = False,
 ) -> go.Figure:
     """Two heat maps over the same settings: cost as a share of no cache, and what was lost.
 
@@ -61,7 +60,7 @@ def sweep_map_figure(
             row=row,
             col=1,
         )
-    apply_theme(figure, f"{x_name} and {y_name}", "", y_name, dark, height=height)
+    apply_theme(figure, f"{x_name} and {y_name}", "", y_name, height=height)
     figure.update_xaxes(type="category", showgrid=False, showticklabels=True)
     figure.update_xaxes(title_text=x_name, row=2, col=1)
     figure.update_yaxes(type="category", showgrid=False, title_text=y_name)

@@ -1,4 +1,4 @@
-"""One look for every figure: a colour-blind safe palette, light and dark, room for the axis titles."""
+"""One look for every figure: a colour-blind safe palette, room for the axis titles."""
 
 from dataclasses import dataclass
 
@@ -24,13 +24,8 @@ class Look:
     warning: str
 
 
-LIGHT = Look("#ffffff", "#1f2933", "#d9dee4", VERMILION, SKY, ORANGE)
-DARK = Look("#111827", "#e5e7eb", "#374151", ORANGE, BLUE, YELLOW)
-
-
-def look(dark: bool) -> Look:
-    """The colours of the light or the dark figure."""
-    return DARK if dark else LIGHT
+# Those of the light page, and of files; a dark page puts its own in their place (looks.js).
+LOOK = Look("#ffffff", "#1f2933", "#d9dee4", VERMILION, SKY, ORANGE)
 
 
 def step_numbers(steps: int | np.ndarray) -> np.ndarray:
@@ -57,16 +52,13 @@ def translucent(colour: str, opacity: float) -> str:
     return f"rgba({red},{green},{blue},{opacity})"
 
 
-def apply_theme(
-    figure: go.Figure, title: str, x_title: str, y_title: str, dark: bool, height: int = 340
-) -> go.Figure:
+def apply_theme(figure: go.Figure, title: str, x_title: str, y_title: str, height: int = 340) -> go.Figure:
     """Give a figure its titles and the common look; returns the same figure."""
-    colours = look(dark)
     figure.update_layout(
         title={"text": title, "x": 0, "xanchor": "left", "xref": "paper", "font": {"size": 14}},
-        paper_bgcolor=colours.background,
-        plot_bgcolor=colours.background,
-        font={"family": FONT, "size": 12, "color": colours.ink},
+        paper_bgcolor=LOOK.background,
+        plot_bgcolor=LOOK.background,
+        font={"family": FONT, "size": 12, "color": LOOK.ink},
         colorway=list(SERIES),
         margin={"l": 64, "r": 16, "t": 64, "b": 48},
         height=height,
@@ -75,15 +67,15 @@ def apply_theme(
         # Zoom survives a redraw as long as this text stays the same.
         uirevision="keep",
     )
-    figure.update_xaxes(gridcolor=colours.faint, zerolinecolor=colours.faint, linecolor=colours.faint)
-    figure.update_yaxes(gridcolor=colours.faint, zerolinecolor=colours.faint, linecolor=colours.faint)
+    figure.update_xaxes(gridcolor=LOOK.faint, zerolinecolor=LOOK.faint, linecolor=LOOK.faint)
+    figure.update_yaxes(gridcolor=LOOK.faint, zerolinecolor=LOOK.faint, linecolor=LOOK.faint)
     figure.update_layout(xaxis_title_text=x_title, yaxis_title_text=y_title)
     return figure
 
 
-def empty_figure(title: str, message: str, dark: bool) -> go.Figure:
+def empty_figure(title: str, message: str) -> go.Figure:
     """A figure that says why there is nothing to draw."""
-    figure = apply_theme(go.Figure(), title, "", "", dark)
+    figure = apply_theme(go.Figure(), title, "", "")
     figure.add_annotation(text=message, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.plots.theme import apply_theme, empty_figure, look, over_steps, step_numbers
+from analysis.plots.theme import LOOK, apply_theme, empty_figure, over_steps, step_numbers
 from analysis.timeline import Timeline
 
 TITLE = "Recomputed rows and entropy by step"
@@ -15,19 +15,18 @@ LOWER_TO, UPPER_FROM = 0.368, 0.448
 BAR_WIDTH = 0.85
 
 
-def timeline_figure(timeline: Timeline, dark: bool = False, room: int = 0) -> go.Figure:
+def timeline_figure(timeline: Timeline, room: int = 0) -> go.Figure:
     """Bars: rows recomputed, full and partial steps apart. Below: max entropy of the commits, and tau.
 
     room: steps that the axis has place for where there are fewer, so that those of a run still going on
     keep their place.
     """
     if not len(timeline.full):
-        return empty_figure(TITLE, "no step yet", dark)
-    colours = look(dark)
+        return empty_figure(TITLE, "no step yet")
     steps = step_numbers(len(timeline.full))
     bars = [
         _bars(timeline, steps, name, wanted, colour)
-        for name, wanted, colour in (("full", True, colours.full), ("partial", False, colours.partial))
+        for name, wanted, colour in (("full", True, LOOK.full), ("partial", False, LOOK.partial))
     ]
     curve = {
         "type": "scatter",
@@ -37,21 +36,21 @@ def timeline_figure(timeline: Timeline, dark: bool = False, room: int = 0) -> go
         "yaxis": "y2",
         "mode": "lines+markers",
         "name": "max entropy",
-        "line": {"color": colours.ink, "width": 1},
+        "line": {"color": LOOK.ink, "width": 1},
         "marker": {"size": 5},
         "hovertemplate": "step %{x}: %{y:.3f} nats",
     }
     threshold = timeline.threshold
     lines = [
         {"type": "line", "x0": start + 0.5, "x1": start + 0.5, "xref": f"x{axis}", "y0": 0, "y1": 1}
-        | {"yref": f"y{axis} domain", "line": {"color": colours.faint, "dash": "dot"}}
+        | {"yref": f"y{axis} domain", "line": {"color": LOOK.faint, "dash": "dot"}}
         for start in timeline.block_starts[1:]
         for axis in ("", "2")
     ]
     if threshold is not None and np.isfinite(threshold) and threshold >= 0:
         lines.append(
             {"type": "line", "x0": 0, "x1": 1, "xref": "x2 domain", "y0": threshold, "y1": threshold}
-            | {"yref": "y2", "line": {"color": colours.warning, "dash": "dash"}}
+            | {"yref": "y2", "line": {"color": LOOK.warning, "dash": "dash"}}
             # Named in the legend: a note at the line would stand in the way of the steps at either end.
             | {"name": f"τ = {threshold:g}", "showlegend": True}
         )
@@ -66,7 +65,7 @@ def timeline_figure(timeline: Timeline, dark: bool = False, room: int = 0) -> go
         "barmode": "overlay",
     }
     figure = go.Figure({"data": [*bars, curve], "layout": layout})
-    apply_theme(figure, TITLE, "", "rows recomputed", dark, height=380)
+    apply_theme(figure, TITLE, "", "rows recomputed", height=380)
     over_steps(figure, max(len(timeline.full), room))
     return figure
 

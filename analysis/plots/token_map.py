@@ -6,13 +6,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.drift import token_drift
-from analysis.plots.theme import PURPLE, apply_theme, empty_figure, look, over_steps, step_numbers
+from analysis.plots.theme import LOOK, PURPLE, apply_theme, empty_figure, over_steps, step_numbers
 from analysis.trace import Trace
 
 TITLE = "Drift of each token at each step"
 
 
-def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
+def token_map_figure(trace: Trace) -> go.Figure:
     """Heat map of log10 layer-mean drift, position by step; a dot marks the step of the commit.
 
     Empty where a position was not observed; no move at all has a colour of its own. Raises ValueError where
@@ -20,8 +20,7 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
     """
     values, _ = token_drift(trace)
     if not (values > 0).any():
-        return empty_figure(TITLE, "no drift observed", dark)
-    colours = look(dark)
+        return empty_figure(TITLE, "no drift observed")
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(values > 0, np.log10(values), np.nan)
     figure = go.Figure(
@@ -49,11 +48,11 @@ def token_map_figure(trace: Trace, dark: bool = False) -> go.Figure:
         x=step_numbers(trace.decoded_at[decoded]),
         y=decoded,
         mode="markers",
-        marker={"color": colours.full, "size": 4},
+        marker={"color": LOOK.full, "size": 4},
         name="committed",
         hovertemplate="position %{y} committed at step %{x}<extra></extra>",
     )
-    apply_theme(figure, TITLE, "step", "position in the generation", dark, height=420)
+    apply_theme(figure, TITLE, "step", "position in the generation", height=420)
     figure.update_yaxes(range=[logs.shape[1] - 0.5, -0.5], showgrid=False, zeroline=False)
     figure.update_xaxes(showgrid=False, zeroline=False)
     over_steps(figure, len(logs))

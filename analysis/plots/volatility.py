@@ -3,22 +3,19 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.plots.theme import apply_theme, empty_figure, look, translucent, zeros_text
+from analysis.plots.theme import LOOK, apply_theme, empty_figure, translucent, zeros_text
 from analysis.volatility import TOKENS, Volatility
 
 TITLE = "Drift of a token by steps since its unmasking"
 
 
-def volatility_figure(
-    volatility: Volatility, recent: int | None = None, pace: float = 1.0, dark: bool = False
-) -> go.Figure:
+def volatility_figure(volatility: Volatility, recent: int | None = None, pace: float = 1.0) -> go.Figure:
     """Mean drift by age with its interval, log axis; age 0 is the jump from the mask's vectors.
 
     recent: EntropyCache's k, marked at the age k / pace it reaches at `pace` tokens a step.
     """
     if not len(volatility.ages):
-        return empty_figure(TITLE, "no token old enough yet", dark)
-    colours = look(dark)
+        return empty_figure(TITLE, "no token old enough yet")
 
     def positive(values: np.ndarray) -> np.ndarray:
         return np.where(values > 0, values, np.nan)
@@ -30,7 +27,7 @@ def volatility_figure(
             x=np.concatenate((volatility.ages, volatility.ages[::-1])),
             y=band,
             fill="toself",
-            fillcolor=translucent(colours.partial, 0.3),
+            fillcolor=translucent(LOOK.partial, 0.3),
             line={"width": 0},
             hoverinfo="skip",
             name=f"{percent} interval",
@@ -41,7 +38,7 @@ def volatility_figure(
         y=positive(volatility.mean),
         customdata=volatility.count,
         mode="lines+markers",
-        line={"color": colours.ink, "width": 1.5},
+        line={"color": LOOK.ink, "width": 1.5},
         marker={"size": 4},
         name="mean" if volatility.tokens == "all" else f"mean of {TOKENS[volatility.tokens]}s",
         hovertemplate="age %{x}: %{y:.2e}<br>%{customdata} tokens<extra></extra>",
@@ -50,19 +47,19 @@ def volatility_figure(
         last = float(volatility.ages[-1])
         figure.add_vline(
             x=min(recent / pace, last),
-            line={"color": colours.warning, "dash": "dash"},
+            line={"color": LOOK.warning, "dash": "dash"},
             annotation_text=f"k = {recent}" + (" lies beyond" if recent / pace > last else ""),
             annotation_xshift=4,
         )
     if volatility.settled_age is not None:
         figure.add_vline(
             x=volatility.settled_age,
-            line={"color": colours.ink, "dash": "dot"},
+            line={"color": LOOK.ink, "dash": "dot"},
             annotation_text=f"plateau from {volatility.settled_age}",
             annotation_position="bottom right",
             annotation_xshift=4,
         )
     y_title = f"drift{zeros_text(volatility.mean)}"
-    apply_theme(figure, TITLE, "steps since unmasking", y_title, dark)
+    apply_theme(figure, TITLE, "steps since unmasking", y_title)
     figure.update_yaxes(type="log", exponentformat="power")
     return figure

@@ -24,9 +24,9 @@ def attend(q: Tensor, keys: Tensor, values: Tensor, key_mask: Tensor | None = No
 def multiplies(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether two products and a softmax are faster than PyTorch's fused kernel.
 
-    So it is in bfloat16 on processors that multiply it without tiles: the fused kernel's own products
+    They are in bfloat16 on processors that multiply it without tiles: the fused kernel's own products
     are slow there, and with tiles (AMX) they are fast. Decided by the processor, not by a timing, so that
-    one machine always computes the same.
+    one machine always rounds alike in one dtype.
     """
     return device.type == "cpu" and dtype == torch.bfloat16 and _multiplies_without_tiles()
 
@@ -63,7 +63,7 @@ def _two_products(q: Tensor, keys: Tensor, values: Tensor, key_mask: Tensor | No
 
 
 def attention_weights(q: Tensor, keys: Tensor, key_mask: Tensor | None) -> Tensor:
-    """Softmax attention of every head in float32, [B, H, R, L]; slower than `attend`, for who must look."""
+    """Softmax attention of every head in float32, [B, H, R, L]; slower than `attend`."""
     batch, heads, rows, width = q.shape
     scores = q.reshape(batch, keys.shape[1], -1, width) @ keys.transpose(-1, -2)
     scores = scores.view(batch, heads, rows, -1).float().mul_(width**-0.5)

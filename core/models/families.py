@@ -56,7 +56,6 @@ def _token_ids(config: Config, mask_token_id: int | None) -> dict[str, Any]:
         "mask_token_id": mask,
         "eos_token_ids": eos_ids,
         "pad_token_id": eos_ids[0] if pad is None else pad,
-        "bos_token_id": config.get("bos_token_id"),
     }
 
 

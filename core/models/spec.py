@@ -8,8 +8,8 @@ from math import inf
 class ModelSpec:
     """Shape and token conventions of one masked diffusion language model.
 
-    Sizes are in units (not bytes). `logit_shift` is 0 where row i predicts position i (LLaDA) and 1
-    where row i-1 does (Dream and other models adapted from autoregressive ones).
+    Sizes count features, heads, layers or tokens. `logit_shift` is 0 where row i predicts position i
+    (LLaDA) and 1 where row i-1 does (Dream and other models adapted from autoregressive ones).
     """
 
     family: str
@@ -26,7 +26,6 @@ class ModelSpec:
     mask_token_id: int
     eos_token_ids: tuple[int, ...]
     pad_token_id: int
-    bos_token_id: int | None = None
     qkv_bias: bool = False
     qk_norm: bool = False
     tied_embeddings: bool = False

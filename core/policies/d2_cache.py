@@ -16,8 +16,8 @@ from core.unmask import certainty_density
 class D2CacheConfig(PolicyConfig):
     """Defaults of the release. current_k: masks recomputed a step (32). rollout_p: share of the remaining
     rollout importance that is recomputed (0.1). sigma: width of the certainty density in positions (10).
-    inflate: where two chosen positions in a row are at most so far apart (their columns differ by so much, so
-    that 4 fills gaps of up to 3), all between them are recomputed too (4, the release's with blocks of 32).
+    inflate: positions between two successive chosen ones are recomputed too if the columns of these differ by
+    at most this, so that 4 fills gaps of up to 3 (4, the release's with blocks of 32).
     rollout: `vector` evaluates the importance in O(N |C| L), `matrix` multiplies the L x L matrices as the
     release does; both give the same numbers.
     """

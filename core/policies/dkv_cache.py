@@ -34,11 +34,11 @@ class DKVCache(CachePolicy):
 
     Decides: the step within the block, its first two and every `interval`-th one being full.
     Recomputes: L in full steps, else all masks, those of later blocks too, and the tokens of the last
-    `delay` steps. A token's K/V so enter the cache from its first pass as a token, never as a mask.
+    `delay` steps. So a token's K/V enter the cache from its first pass as a token, never as a mask.
     Cost: 0.
     Source: dKV-Cache-Decode (arXiv 2505.15781), section 3, and the released decode loop.
     Differs: keys stay in place, where the release reorders them; with a sliding window, which the release
-    has not, the whole generation counts as one block.
+    lacks, the whole generation counts as one block.
     """
 
     name = "dkv"

@@ -7,7 +7,7 @@ from core.models.spec import ModelSpec
 from core.training.families import arithmetic
 from core.training.problem import Problem
 from core.training.problems import draw
-from core.training.tokenizer import BOS_ID, EOS_ID, MASK_ID, SPECIALS
+from core.training.tokenizer import EOS_ID, MASK_ID, SPECIALS
 
 WIDTHS = (64, 96, 128, 192, 256, 384, 640, 1024, 1280)
 EARLY = {"drill": 0.35, "math": 0.25, "table": 0.2, "code": 0.2}
@@ -72,7 +72,6 @@ class Recipe:
             mask_token_id=MASK_ID,
             eos_token_ids=(EOS_ID,),
             pad_token_id=EOS_ID,
-            bos_token_id=BOS_ID,
         )
 
     def lr_factor(self, step: int, progress: float) -> float:

@@ -37,7 +37,7 @@ VALIDATION_PROBLEMS = 32
 
 @contextmanager
 def late_interrupt() -> Iterator[list[bool]]:
-    """A list that Ctrl-C adds to, once; what it would tear in two goes on. A second Ctrl-C is as ever."""
+    """Put off the first Ctrl-C: it is appended to the list yielded. A second one interrupts as usual."""
     pressed: list[bool] = []
     usual = signal.getsignal(signal.SIGINT)
     if usual is not signal.default_int_handler or current_thread() is not main_thread():

@@ -104,15 +104,15 @@ def test_sizes_beyond_all_machines_are_refused_at_once(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", *PROMPT, "--steps", "4"], ["steps is 4, which says nothing without unmask quota or klass"]),
-        (["run", *PROMPT, "--unmask", "quota", "--threshold", "0.9"], ["threshold is 0.9, which says"]),
+        (["run", *PROMPT, "--steps", "4"], ["steps is 4, which has no effect without unmask quota or klass"]),
+        (["run", *PROMPT, "--unmask", "quota", "--threshold", "0.9"], ["threshold is 0.9, which has"]),
         (["run", *PROMPT, "--set", "kl_history=3", "factor=2"], ["factor is 2", "kl_history is 3"]),
-        (["run", *PROMPT, "--set", "top_k=3"], ["top_k is 3, which says nothing without a"]),
+        (["run", *PROMPT, "--set", "top_k=3"], ["top_k is 3, which has no effect without a"]),
         (["run", *PROMPT, "--set", "top_k=3", "--temperature", "1"], []),
         (["run", *PROMPT, "--unmask", "klass", "--steps", "4", "--threshold", "0.8"], []),
         (["compare", *PROMPT, "--steps", "4", "--repeats", "1", "--policies", "dual:unmask=quota"], []),
         (["compare", *PROMPT, "--repeats", "1", "--policies", "none:steps=4", "dual:unmask=quota,steps=4"],
-         ["none:steps=4: steps says nothing without"]),
+         ["none:steps=4: steps has no effect without"]),
         (["sweep", *PROMPT, "--grid", "steps=4,8", "--out", "OUT"], ["entropy:steps=4", "entropy:steps=8"]),
         (["observe", *PROMPT, "--steps", "4", "--rules", "run-rule"], ["steps is 4, which"]),
         *((["bench", "--prompt-lengths", "4", "--repeats", "1", *more], told) for more, told in

@@ -22,7 +22,7 @@ from analysis.plots import (
     volatility_figure,
 )
 from analysis.plots.scatter import coefficient_text
-from analysis.plots.theme import LIGHT
+from analysis.plots.theme import LOOK
 from analysis.projection import project
 from analysis.ranks import spearman
 from analysis.timeline import timeline
@@ -35,28 +35,25 @@ def watched() -> Trace:
     return made_trace(ENTROPY, following(ENTROPY))
 
 
-def all_figures(trace: Trace, dark: bool) -> list[go.Figure]:
+def all_figures(trace: Trace) -> list[go.Figure]:
     pairs = drift_pairs([trace])
     line = timeline(trace)
     return [
-        timeline_figure(line, dark),
-        recompute_map_figure(line, "share", dark),
-        recompute_map_figure(line, "age", dark),
-        scatter_figure(pairs, correlate(pairs, ["max_entropy"]), threshold=0.5, dark=dark),
-        volatility_figure(volatility([trace]), recent=8, dark=dark),
-        layers_figure(drift(trace), dark),
-        detection_figure([detect(pairs)], 0.5, dark),
+        timeline_figure(line),
+        recompute_map_figure(line, "share"),
+        recompute_map_figure(line, "age"),
+        scatter_figure(pairs, correlate(pairs, ["max_entropy"]), threshold=0.5),
+        volatility_figure(volatility([trace]), recent=8),
+        layers_figure(drift(trace)),
+        detection_figure([detect(pairs)], 0.5),
     ]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_every_figure_is_titled_and_valid_json(watched: Trace, dark: bool) -> None:
-    for figure in all_figures(watched, dark):
+def test_every_figure_is_titled_and_valid_json(watched: Trace) -> None:
+    for figure in all_figures(watched):
         assert figure.layout.title.text
         assert figure.layout.xaxis.title.text is not None
         json.loads(figure.to_json())
-    light, night = all_figures(watched, False)[0], all_figures(watched, True)[0]
-    assert light.layout.paper_bgcolor != night.layout.paper_bgcolor
 
 
 def test_timeline_bars_are_the_rows_of_full_and_partial_steps(trace: Trace) -> None:
@@ -177,7 +174,7 @@ def test_recompute_map_draws_the_canvas_by_step(trace: Trace) -> None:
     full = timeline(trace).full
     assert set(drawn[:, full].ravel()) <= {0, 2}
     assert drawn[:, ~full].max() <= 1
-    for most, colour in ((1, LIGHT.partial), (2, LIGHT.full)):
+    for most, colour in ((1, LOOK.partial), (2, LOOK.full)):
         # Of stops at the same height the last one counts.
         assert [found for height, found in colours if height <= most / figure.data[0].zmax][-1] == colour
     with pytest.raises(ValueError, match="show"):

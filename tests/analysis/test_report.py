@@ -53,7 +53,7 @@ def test_a_surface_arranges_candidates_by_what_varies() -> None:
 def test_the_front_is_drawn_apart_from_the_rest() -> None:
     every = candidates()
     tuning = Tuning(tuple(every), every[-1], pareto_front(every), Goal(), 10, 40)
-    figure = pareto_figure(tuning, dark=True)
+    figure = pareto_figure(tuning)
     assert list(figure.data[-1].x) == [candidate.cost for candidate in tuning.front]
     assert pareto_figure(Tuning((), None, (), Goal(), 0, 0)).layout.annotations[0].text
 
@@ -115,7 +115,7 @@ def test_a_report_shows_every_result_and_fetches_nothing(
     for wanted in ("Runs of entropy", "Drift without a cache", "side by side", "Tuning", "Speed", "machine"):
         assert wanted in headings
     assert "&lt;b&gt;title" in text
-    every = "as in entropy entropy_threshold=1.0 recent=64 scope=since_full refresh_on_block_start=false"
+    every = "at their defaults: entropy entropy_threshold=1.0 recent=64 scope=since_full"
     for wanted in (
         every,
         "tokens per second, median",
@@ -141,7 +141,7 @@ def test_a_rows_setting_is_what_differs_and_the_rest_stands_once(files: list[str
     }
     assert set(bench.table[SETTING]) == {"none", "dual"}
     assert tuning.notes[-1:] == tuple(defaults_notes(["entropy"]))
-    assert not any("does not say" in note for note in bench.notes), "these have no settings"
+    assert not any("does not name" in note for note in bench.notes), "these have no settings"
     assert defaults_notes(["none", "entropy:recent=8", "entropy:recent=2"]) == defaults_notes(["entropy"])
     assert Setting("entropy").described in defaults_notes(["none", "entropy:recent=8"])[0]
     assert defaults_notes(["none", "none:steps=4,unmask=quota"]) == []

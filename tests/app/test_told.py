@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.plots import recompute_map_figure, token_map_figure
-from analysis.plots.theme import LIGHT
+from analysis.plots.theme import LOOK
 from analysis.timeline import timeline
 from analysis.volatility import MIN_TOKENS, volatility
 from app.cards import about, cards, rule_text
@@ -137,8 +137,8 @@ def test_no_move_at_all_is_told_from_what_was_not_observed(record: RunRecord) ->
 def test_colours_of_the_recompute_map_stand_in_its_legend(record: RunRecord) -> None:
     figure = recompute_map_figure(timeline(record.traces[0]))
     colours = {entry.name: entry.marker.color for entry in figure.data if entry.name}
-    assert (colours["full step"], colours["partial step"]) == (LIGHT.full, LIGHT.partial)
-    assert colours["from the cache"] == LIGHT.background
+    assert (colours["full step"], colours["partial step"]) == (LOOK.full, LOOK.partial)
+    assert colours["from the cache"] == LOOK.background
 
 
 def test_staleness_comes_with_its_spread(workshop: Workshop, record: RunRecord) -> None:

@@ -1,6 +1,8 @@
 """Imports point one way: app to analysis to core, and inside core from the engine down."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,14 @@ FORBIDDEN = {
     "core/state.py": ("core.policies", "core.models", "core.cache"),
     "core/events.py": ("torch",),
 }
+
+
+# The recorder reads the engine's events, and whoever has those has torch.
+@pytest.mark.parametrize("module", ["plots", *(name for name in PURE if name != "recorder")])
+def test_what_needs_no_torch_loads_none(module: str) -> None:
+    """Not by way of others either: reading and drawing results begin at once."""
+    check = f"import sys, analysis.{module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], cwd=ROOT).returncode == 0
 
 
 @pytest.mark.parametrize("where", FORBIDDEN)
