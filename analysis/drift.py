@@ -69,7 +69,7 @@ def drift(trace: Trace) -> Drift:
 
 
 def token_drift(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
-    """Layer-mean drift of each generated position, float [S, G], and where its token changed, bool."""
+    """Layer-mean drift of each generated position, float [S, Y], and where its token changed, bool."""
     return measured(trace, "token_drift"), measured(trace, "token_changed").astype(bool)
 
 

@@ -33,8 +33,8 @@ class ValueDriftProbe:
     is observed at a sequence's first step.
 
     Measurements: `value_drift` float [N, C], mean of each layer over the observed positions of each of
-    POSITION_CLASSES; `value_drift_count` int [N, C], how many those are; `token_drift` float [G], layer
-    mean of each generated position; `token_changed` bool [G], the position's token is another one than at
+    POSITION_CLASSES; `value_drift_count` int [N, C], how many those are; `token_drift` float [Y], layer
+    mean of each generated position; `token_changed` bool [Y], the position's token is another one than at
     its last refresh, which moves its vectors by itself. Layer 0 sees no context: its V moves only there.
     """
 
@@ -85,7 +85,7 @@ class StalenessProbe:
 
     Costs a full pass, a partial one and a second K/V buffer a look, in none of the run's seconds.
     Measurements, NaN on the steps that are not looked at: `key_staleness`, `value_staleness` float [N],
-    mean cosine distance over all positions; `token_staleness` float [G], layer mean of V;
+    mean cosine distance over all positions; `token_staleness` float [Y], layer mean of V;
     `hidden_staleness` float, the same distance of the final hidden states that predict the window's
     masks; `flipped` float, the share of these masks whose most likely token differs between the two.
     The last two are NaN where a policy did not compute those rows in every layer, and take it that the

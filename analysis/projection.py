@@ -107,7 +107,7 @@ class _Path:
         self.decoded = np.where(decoded < 0, np.iinfo(int).max, decoded)
 
     def window(self, step: int) -> np.ndarray:
-        """Masked positions that step may decode, bool [G]."""
+        """Masked positions that step may decode, bool [Y]."""
         masked = self.decoded >= step
         if self.sliding:
             return masked & (masked.cumsum() <= self.block)

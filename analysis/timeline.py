@@ -15,7 +15,7 @@ class Timeline:
     full: bool [S]; reason: [S]; num_refreshed: float [S] rows; num_committed: int [S]; max_entropy: float
     [S] nats; threshold: tau, where the policy compares it with that entropy. share: float [S, L], layers
     that recomputed a position over all layers. age: int [S, L], steps since a position was last
-    recomputed in every layer, 0 where it just was. decoded_at: int [G]. block_starts: steps at which a new
+    recomputed in every layer, 0 where it just was. decoded_at: int [Y]. block_starts: steps at which a new
     block began, empty with a sliding window.
     """
 

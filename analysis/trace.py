@@ -99,7 +99,7 @@ class Trace:
 
     @property
     def decoded_at(self) -> np.ndarray:
-        """Step at which each generated position was committed, int [G]; -1 where it was not."""
+        """Step at which each generated position was committed, int [Y]; -1 where it was not."""
         decoded = np.full(self.gen_length, -1)
         for step in self.steps:
             decoded[list(step.committed)] = step.step

@@ -76,7 +76,7 @@ class Volatility:
 
 
 def by_age(trace: Trace) -> np.ndarray:
-    """Each generated token's drift at each age, float [G, S]; NaN where it was not observed."""
+    """Each generated token's drift at each age, float [Y, S]; NaN where it was not observed."""
     moved, _ = token_drift(trace)
     steps, decoded = len(trace.steps), trace.decoded_at
     aligned = np.full((trace.gen_length, steps), np.nan)

@@ -1,7 +1,8 @@
 """EntropyScope's engine: masked diffusion language models under exchangeable KV-cache policies.
 
-Dimension letters: B sequences (slots), L canvas positions, R rows computed this step, T targets,
-N layers, H heads, G key/value heads, D head dimension, d model dimension, V vocabulary.
+Dimension letters: B sequences (slots), B' = 2 B under guidance, else B, L canvas positions, Y generated
+ones, b of a block, R rows computed this step, T targets, S steps, N layers, H heads, G key/value heads,
+D head dimension, d model dimension, V vocabulary.
 """
 
 from core.config import GenerationConfig

@@ -4,7 +4,7 @@
   const { h, on, panels, LETTERS } = window.Scope;
 
   const PARTS = { decides: "decides by", recomputes: "recomputes", cost: "deciding costs", source: "source", differs: "differs from it" };
-  const SYMBOLS = "L positions of prompt and generation, N layers, G generated tokens, b block length, V vocabulary, d width, H heads of D.";
+  const SYMBOLS = "L positions of prompt and generation, N layers, Y generated tokens, b block length, V vocabulary, d width, H heads of D.";
   let unfolded = window.matchMedia("(min-width: 861px) and (min-height: 1080px)").matches;
 
   let serial = 0;

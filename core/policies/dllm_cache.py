@@ -33,9 +33,9 @@ class DLLMCache(CachePolicy):
 
     Decides: the step (t mod kp for the prompt, t mod kr for the response, t from 0), and in each layer
     the lowest cosine between the response's fresh and cached V.
-    Recomputes: the prompt every kp steps, the response every kr; in between ratio * G response rows a
+    Recomputes: the prompt every kp steps, the response every kr; in between ratio * Y response rows a
     layer and the whole first layer. All other rows add their cached attention and MLP outputs.
-    Cost: O(N G d), V of every response row at every step.
+    Cost: O(N Y d), V of every response row at every step.
     Source: dLLM-Cache (arXiv 2506.06295), section 4, and its released hooks.
     Differs: one cached increment a row replaces two feature caches, since attention and MLP outputs are
     always refreshed together; padding is never attended to nor part of the prompt; under guidance the
