@@ -41,10 +41,10 @@ class _BatchStep:
 
 @dataclass(frozen=True)
 class _BatchRun:
-    """One run from its first pass to its last; tokens: useful ones of all sequences."""
+    """One run from its first pass to its last; positions: those that all sequences committed."""
 
     steps: tuple[_BatchStep, ...]
-    tokens: int
+    positions: int
 
     @property
     def seconds(self) -> float:
@@ -58,7 +58,8 @@ class _BatchRun:
             running = [step for step in row if step is not None]
             rows = mean(step.num_refreshed for step in running)
             steps.append(_BatchStep(any(step.full for step in running), rows, running[0].seconds))
-        return cls(tuple(steps), sum(trace.num_useful_tokens for trace in traces))
+        # Not the useful tokens alone: after random prompts an end-of-text comes anywhere.
+        return cls(tuple(steps), sum(int(trace.num_committed.sum()) for trace in traces))
 
 
 def bench(
@@ -165,7 +166,7 @@ def _point(
         decision_overhead=median(overheads),
         seconds=median(totals),
         spread=(max(totals) - min(totals)) / median(totals),
-        tokens_per_second=median(run.tokens / run.seconds for run in runs),
+        positions_per_second=median(run.positions / run.seconds for run in runs),
         peak_bytes=peak,
         plan_low=plan_low,
         plan_high=plan_high,

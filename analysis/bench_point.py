@@ -19,9 +19,10 @@ class BenchPoint:
     partial_rows: rows a partial step recomputes, mean over the sequences. decision_overhead: plan over all
     seconds of a run, as the paper defines it. *_low, *_high: their spread (see `analysis.spread`) over the
     steps and over the runs, None where there is one alone; num_plans: decisions timed. spread: (slowest -
-    fastest) / median of the runs' seconds. tokens_per_second: generated tokens of all sequences, each up to
-    and including its first end-of-text. peak_bytes: device memory, None on a CPU. clock: wall seconds or
-    `cpu`, this process's own seconds of the processor.
+    fastest) / median of the runs' seconds. positions_per_second: generated positions of all sequences, those
+    after an end-of-text among them, since prompts are random; batch x gen_length a run unless the decoding
+    stops at an end-of-text. None in files that counted up to the end of the text. peak_bytes: device memory,
+    None on a CPU. clock: wall seconds or `cpu`, this process's own seconds of the processor.
     """
 
     setting: str
@@ -43,7 +44,6 @@ class BenchPoint:
     decision_overhead: float
     seconds: float
     spread: float
-    tokens_per_second: float
     peak_bytes: int | None
     plan_low: float | None = None
     plan_high: float | None = None
@@ -51,6 +51,7 @@ class BenchPoint:
     overhead_high: float | None = None
     num_plans: int | None = None
     clock: str = "wall"
+    positions_per_second: float | None = None
 
     @classmethod
     def from_json(cls, data: Any) -> "BenchPoint":

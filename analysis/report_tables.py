@@ -42,7 +42,7 @@ def run_table(traces: Sequence[Trace]) -> pd.DataFrame:
             {
                 "prompt": str(index),
                 "prompt tokens": str(len(trace.prompt_ids)),
-                "generated tokens": str(spent.num_tokens),
+                "answer tokens": str(spent.num_tokens),
                 "steps": str(spent.steps),
                 "full steps": percent(spent.full_step_ratio),
                 "rows recomputed": percent(spent.recompute_ratio),
@@ -122,7 +122,7 @@ def _point_row(point: BenchPoint) -> dict[str, str]:
         "layers": str(point.num_layers),
         "width": str(point.hidden_size),
         "prompt tokens": str(point.prompt_length),
-        "generated tokens": str(point.gen_length),
+        "generated positions": str(point.gen_length),
         "batch": str(point.batch),
         "number type, device, threads": f"{point.dtype}, {point.device}, {point.threads}",
         "seconds of the clock": point.clock,
@@ -135,7 +135,7 @@ def _point_row(point: BenchPoint) -> dict[str, str]:
         "decision, of the time": percent(point.decision_overhead),
         "run, seconds": figure(point.seconds),
         "spread of runs": "one measurement" if point.repeats == 1 else percent(point.spread),
-        "tokens per second": figure(point.tokens_per_second),
+        "generated positions per second": figure(point.positions_per_second),
         "peak memory, MB": figure(None if point.peak_bytes is None else point.peak_bytes / 1e6),
     }
 

@@ -26,7 +26,7 @@ DEFAULT = ("dual", "entropy:entropy_threshold=inf")
 MOST_BATCH = 4096
 HEADER = (
     "setting", "layers", "width", "prompt", "batch", "full ms", "partial ms", "rows", "plan ms", "decision",
-    "tokens/s", "x parallel", "spread",
+    "positions/s", "x parallel", "spread",
 )  # fmt: skip
 DECISION_HEADER = (
     "setting", "layers", "width", "prompt", "rows", "step ms", "plan ms", "quartiles", "n",
@@ -36,7 +36,8 @@ DECISION_HEADER = (
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser = commands.add_parser("bench", help="seconds of full steps, partial steps and decisions by size")
-    parsing.add_common_options(parser, policy=False, prompts=False)
+    own = {"gen_length": "64", "unmask": "quota", "steps": "one for every 4 positions of a block"}
+    parsing.add_common_options(parser, policy=False, prompts=False, settings=parsing.OF_ONE_POLICY, **own)
     parser.add_argument(
         "--shapes",
         nargs="+",
@@ -171,11 +172,14 @@ def _report(base: GenerationConfig, points: list[BenchPoint]) -> list[str]:
         *legend(point.setting for point in points),
         "",
         "full, partial: median forward and decode milliseconds of such a step of the whole batch; plan:",
-        "the policy's own work in a step. The entropies come with the softmax that every policy's",
-        "confidence needs and are in decode; attention that a policy looks at slows the forward, not the",
-        "plan. x parallel: against no cache with the same commits, ratio of the medians. spread: (slowest -",
-        "fastest) / median of the runs. With random weights, what a policy chooses is what it chooses for an",
-        "untrained model.",
+        "median milliseconds of the policy's own work in a step after the first, which also admits the",
+        "prompts; decision: that work over all seconds of a run, the first step's included. The entropies",
+        "come with the softmax that every policy's confidence needs and are in decode; attention that a",
+        "policy looks at slows the forward, not the plan. positions/s: all generated positions of the",
+        "batch, those after an end-of-text among them, since prompts are random tokens, over the seconds of",
+        "a run. x parallel: against no cache with the same commits, ratio of the medians. spread: (slowest",
+        "- fastest) / median of the runs. With random weights, what a policy chooses is what it chooses for",
+        "an untrained model.",
     ]
 
 
@@ -241,7 +245,7 @@ def _row(point: BenchPoint, parallel: BenchPoint | None) -> list[str]:
         "-" if point.partial_rows is None else figure(point.partial_rows),
         _scaled(point.plan_seconds, 1000, figure),
         percent(point.decision_overhead),
-        figure(point.tokens_per_second),
+        figure(point.positions_per_second),
         figure(parallel.seconds / point.seconds if parallel else None),
         "one measurement" if point.repeats == 1 else f"{point.spread:.0%}",
     ]

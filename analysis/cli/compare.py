@@ -25,7 +25,7 @@ HEADER = (
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser = commands.add_parser("compare", help="policies side by side, speed against both baselines")
-    parsing.add_common_options(parser, policy=False)
+    parsing.add_common_options(parser, policy=False, settings=parsing.OF_ONE_POLICY)
     parser.add_argument(
         "--policies",
         "--policy",

@@ -37,7 +37,9 @@ def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
     parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16 (auto)")
     parser.add_argument("--length", type=int, default=1024, help="canvas positions (1024)")
-    parser.add_argument("--rows", metavar="N,N,...", help="rows a step recomputes (32,64,128 and all)")
+    parser.add_argument(
+        "--rows", metavar="N,N,...", help=f"rows a step recomputes, {WINDOW} to --length (32,64,128 and all)"
+    )
     parser.add_argument("--batch", type=int, default=1, help="sequences at a time (1)")
     parser.add_argument("--repeats", type=int, default=20, help="rounds after a warm-up (20)")
     parser.add_argument("--threads", type=int, help="threads of a product (all)")

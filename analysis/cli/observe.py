@@ -49,7 +49,7 @@ Traces = dict[tuple[str, str], list[Trace]]
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser = commands.add_parser("observe", help="entropy against drift and volatility, without a cache")
-    parsing.add_common_options(parser, policy=False)
+    parsing.add_common_options(parser, policy=False, settings="generation settings")
     parser.add_argument(
         "--rules",
         nargs="+",

@@ -48,6 +48,7 @@ DTYPE_HELP = (
     "auto, float32, bfloat16 or float16 (auto: bfloat16 on CUDA, and on a CPU where a short timing finds it "
     "faster, else float32; tokens can differ between them)"
 )
+OF_ONE_POLICY = "generation settings, and the policy's where --policies names a single one"
 PROBLEMS = 32
 # Of more threads, OpenMP ends the process without a word.
 MOST_THREADS = 1024
@@ -62,8 +63,18 @@ class Parser(command_line.Parser):
         raise UsageError(message)
 
 
-def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, prompts: bool = True) -> None:
-    """The options of the README's table; `policy` and `prompts` leave out what a command does not take."""
+def add_common_options(
+    parser: argparse.ArgumentParser,
+    policy: bool = True,
+    prompts: bool = True,
+    settings: str = "policy settings and generation settings",
+    **usual: str,
+) -> None:
+    """The options of the README's table; `policy` and `prompts` leave out what a command does not take.
+
+    settings: what the command's --set takes, in words. usual: the command's own gen_length, unmask or steps
+    in place of the engine's, as its help tells them.
+    """
     parser.add_argument("--model", default="embedded", help="embedded, a folder, or a hub id (embedded)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
     parser.add_argument("--dtype", default="auto", help=DTYPE_HELP)
@@ -76,7 +87,7 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
         action="extend",
         default=[],
         metavar="KEY=VALUE",
-        help="policy settings and generation settings; a value is a number, a word, true, false, none or inf",
+        help=f"{settings}; a value is a number, a word, true, false, none or inf",
     )
     if prompts:
         source = parser.add_mutually_exclusive_group(required=True)
@@ -91,13 +102,20 @@ def add_common_options(parser: argparse.ArgumentParser, policy: bool = True, pro
         parser.add_argument("--n", type=int, help=f"problems of each family ({PROBLEMS})")
         parser.add_argument("--limit", type=int, help="use only the first LIMIT prompts")
     default = GenerationConfig()
-    parser.add_argument("--gen-length", type=int, help=f"tokens to generate ({default.gen_length})")
+    length, block = usual.get("gen_length", default.gen_length), default.block_length
+    many = f"a multiple of block-length ({block}), or shorter than {block}"
+    parser.add_argument("--gen-length", type=int, help=f"tokens to generate, {many} ({length})")
     parser.add_argument(
-        "--block-length", type=int, help=f"decoding window ({default.block_length}, at most gen-length)"
+        "--block-length",
+        type=int,
+        help=f"decoding window, which gen-length must be a multiple of ({block}, at most gen-length)",
     )
-    parser.add_argument("--unmask", help=f"commit rule: {', '.join(UNMASK_RULES)} ({default.unmask})")
+    rules, rule = ", ".join(UNMASK_RULES), usual.get("unmask", default.unmask)
+    parser.add_argument("--unmask", help=f"commit rule: {rules} ({rule})")
     parser.add_argument("--threshold", type=float, help=f"confidence to commit at ({default.threshold})")
-    parser.add_argument("--steps", type=int, help="denoising steps of quota and klass (gen-length)")
+    parser.add_argument(
+        "--steps", type=int, help=f"denoising steps of quota and klass ({usual.get('steps', 'gen-length')})"
+    )
     parser.add_argument("--temperature", type=float, help=f"0 is greedy ({default.temperature:g})")
     parser.add_argument("--seed", type=int, help=f"seed of every request ({default.seed})")
 

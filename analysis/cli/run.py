@@ -29,8 +29,9 @@ HEADER = (
     "prompt", "in", "out", "steps", "full", "recomputed", "commits/step", "tokens/s", "decision", "seconds",
 )  # fmt: skip
 COLUMNS = (
-    "out: tokens generated. tokens/s: only those up to and including the first end-of-text, over seconds,",
-    "which are of the policy's decision, forward passes and decoding; decision: its share of them.",
+    "out: generated positions. tokens/s: answer tokens alone, those up to and including the first",
+    "end-of-text, over seconds, which are of the policy's decision, forward passes and decoding; decision:",
+    "its share of them.",
     "recomputed: rows, over those of full passes at every step. commits/step: all committed positions, also",
     "such as only fill in what follows the end of the text.",
 )
@@ -165,8 +166,9 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
     if "flipped" in first.steps[0].measurements:
         stale = summarise_staleness(results.traces)
         lines.append(
-            f"staleness over {stale.steps} partial steps: K {stale.key:.2g}, V {stale.value:.2g}, hidden "
-            f"{stale.hidden:.2g} from a full pass, which would change {percent(stale.flipped)} of the choices"
+            f"staleness over {counted(stale.steps, 'partial step')}: K {stale.key:.2g}, V {stale.value:.2g}, "
+            f"hidden {stale.hidden:.2g} from a full pass, which would change {percent(stale.flipped)} of the "
+            "choices"
         )
     if results.observed:
         lines += ["", *drift_lines(summarise_drift(results.observed))]

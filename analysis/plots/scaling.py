@@ -12,7 +12,7 @@ QUANTITIES = {
     "partial_seconds": "seconds of a partial step",
     "full_seconds": "seconds of a full step",
     "plan_seconds": "seconds of a decision",
-    "tokens_per_second": "tokens per second",
+    "positions_per_second": "generated positions per second",
 }
 
 

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -63,7 +64,9 @@ def test_points_tell_full_from_partial_steps() -> None:
 
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("policy", ["none", "dual", "entropy:entropy_threshold=inf,recent=4"])
-def test_a_batch_takes_until_its_last_sequence_ends_and_counts_useful_tokens(batch: int, policy: str) -> None:
+def test_a_batch_takes_until_its_last_sequence_ends_and_counts_all_it_generated(
+    batch: int, policy: str
+) -> None:
     # Of so few words end-of-text comes soon, but not in every sequence at the same step.
     shape, setting = TINY.replace("vocab_size=64", "vocab_size=8"), Setting.parse(policy)
     model = random_model(shape, torch.device("cpu"), torch.float32)
@@ -75,7 +78,13 @@ def test_a_batch_takes_until_its_last_sequence_ends_and_counts_useful_tokens(bat
     assert sum(useful) < 64 * batch
     [point] = bench(model, base, [setting], [Place(5, batch)], repeats=1)
     assert point.steps == max(one.num_steps for one in made)
-    assert point.tokens_per_second * point.seconds == pytest.approx(sum(useful))
+    assert point.positions_per_second is not None
+    done = point.positions_per_second * point.seconds
+    assert done == pytest.approx(sum(int((np.array(one.decoded_at) >= 0).sum()) for one in made))
+    # Without a stop at the end of the text, that is every position.
+    [whole] = bench(model, replace(base, stop_at_eos=False), [setting], [Place(5, batch)], repeats=1)
+    assert whole.positions_per_second is not None
+    assert whole.positions_per_second * whole.seconds == pytest.approx(64 * batch)
     assert point.num_plans == point.steps - 1
 
 
@@ -85,7 +94,7 @@ def test_a_pass_is_full_where_it_is_for_any_sequence(recorder: TraceRecorder) ->
     run = _BatchRun.of([replace(other, steps=tuple(refreshed)), long])
     assert [step.full for step in run.steps] == [True, True, False, False]
     assert run.seconds == pytest.approx(4.0)
-    assert run.tokens == long.num_useful_tokens + 3
+    assert run.positions == long.num_committed.sum() + 3
 
 
 def test_random_prompts_hold_no_special_token() -> None:
@@ -104,9 +113,12 @@ def test_bench_writes_every_point(tmp_path: Path, capsys: pytest.CaptureFixture[
     data = json.loads(out.read_text())
     assert [point["setting"] for point in data["points"]] == ["none", "dual"] * 2
     assert data["environment"]["torch"]
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     for wanted in (
         "untrained",
+        "a step after the first",
+        "the first step's included",
+        "positions/s: all generated positions of the batch",
         "1 run after a warm-up, cpu seconds",
         "one measurement",
         "dual (no settings)",

@@ -48,7 +48,7 @@ def test_a_table_says_what_its_tokens_a_second_count(folder: str, capsys: pytest
     """`out` over `seconds` is another number wherever the end of the text comes early."""
     assert main(["run", "--model", folder, "--prompt-ids", IDS, *SHORT]) == 0
     under = capsys.readouterr().out.split("-----", 1)[1]
-    assert "tokens/s: only those up to and including the first end-of-text" in under
+    assert "out: generated positions. tokens/s: answer tokens alone" in under
 
 
 @pytest.mark.parametrize("command", [["run", "--policy"], ["compare", "--repeats", "1", "--policies"]])
