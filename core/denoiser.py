@@ -186,6 +186,7 @@ class Denoiser:
             forced,
             masks,
             watcher,
+            self.row_bucket,
         )
         return gather_rows(hidden, sources), refreshed
 

@@ -9,7 +9,7 @@ from core.cache import DeltaCache, KVCache, RowStore
 from core.models.attention import attention_weights
 from core.models.transformer import OnAttention, Rotary, Transformer
 from core.policies.base import OnRows, PerLayer
-from core.rows import gather_rows, row_index, to_rows
+from core.rows import gather_rows, round_up, row_index, to_rows
 
 KeyMasks = Sequence[Tensor | None]
 
@@ -103,12 +103,14 @@ def forward_layerwise(
     forced: Tensor,
     key_masks: KeyMasks,
     on_attention: OnRowAttention | None = None,
+    row_bucket: int = 1,
 ) -> tuple[Tensor, Tensor]:
-    """Final hidden states [B, L, d] of every position, and layers recomputed per position, int [B, L].
+    """Final hidden states [B', L, d] of every position, and layers recomputed per position, int [B, L].
 
     Each layer recomputes the rows that `per_layer` returns, and all `forced` ones, within `allowed`
-    (bool [B', L], the conditional sequences); every other position adds its cached increment. The row
-    count depends on data: one host sync a layer, the price of such a method.
+    (bool [B, L], the conditional sequences); every other position adds its cached increment. The row
+    count, rounded up to a multiple of `row_bucket`, depends on data: one host sync a layer, the price of
+    such a method.
     """
     batch, length = allowed.shape
     copies = tokens.shape[0] // batch
@@ -119,7 +121,7 @@ def forward_layerwise(
         active = ((wanted | forced) & allowed).repeat(copies, 1)
         num_rows = int(active.sum(dim=1).max())
         if num_rows:
-            rows = to_rows(active, num_rows)
+            rows = to_rows(active, round_up(num_rows, row_bucket, length))
             callback = on_attention.at(rows) if on_attention else None
             store, mask = RowStore(cache, rows), key_masks[layer]
             increment = model.layer_delta(
