@@ -61,11 +61,11 @@ def estimate(ref: str, dtype: str = "auto") -> Estimate:
     """
     config = _config(ref)
     kind = config.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         raise ValueError(f"model {ref} is of type {kind!r}; supported: {', '.join(FAMILIES)}")
     try:
         spec = FAMILIES[kind].translate(config, _some_mask(config))
-    except (ValueError, TypeError, KeyError, ZeroDivisionError) as error:
+    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         raise ValueError(f"model {ref}: {error}") from error
     return weigh(spec, dtype)
 
@@ -129,7 +129,7 @@ def _config(ref: str) -> dict[str, Any]:
         raise ValueError(f"model {ref}: there is no such folder with a config.json, and it is no hub id")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"model {ref}: config.json is not valid JSON ({error})") from error
     if not isinstance(content, dict):
         raise ValueError(f"model {ref}: config.json holds no JSON object")

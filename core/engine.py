@@ -111,7 +111,7 @@ class Ledger:
 
     def __init__(self, denoiser: Denoiser, started: RunStarted) -> None:
         self.denoiser, self.model = denoiser, denoiser.model
-        self.waiting = deque(started.requests)
+        self.waiting, self.several = deque(started.requests), len(started.requests) > 1
         self.slots: list[Request | None] = [None] * denoiser.state.tokens.shape[0]
         shape = (len(self.slots), denoiser.config.gen_length)
         self.tokens = np.zeros(shape, dtype=np.int64)
@@ -175,8 +175,9 @@ class Ledger:
         for slot in np.flatnonzero((np.isnan(done.entropy) & valid).any(axis=1)):
             request = self.slots[slot]
             if request is not None:
+                whose = f"prompt {request.index}: " if self.several else ""
                 raise NotFiniteError(
-                    f"prompt {request.index}: the model's logits are no finite numbers at step "
+                    f"{whose}the model's logits are no finite numbers at step "
                     f"{int(done.step[slot]) + 1}, in {self.model.facts()['dtype']} on {self.model.device}; "
                     "another dtype or other weights may do"
                 )

@@ -1,7 +1,9 @@
 """ModelSpec: everything the transformer and the engine need to know about a model, as plain numbers."""
 
 from dataclasses import dataclass
-from math import inf
+
+# Token ids and positions travel to the host as float32, which counts exactly up to here.
+LARGEST_SIZE = 2**24
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,12 @@ class ModelSpec:
             "max_positions",
         ):
             value = getattr(self, field)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{field} is {value!r}; it must be an integer of at least 1")
-        for field in ("rope_theta", "rms_norm_eps"):
+            if type(value) is not int or not 1 <= value <= LARGEST_SIZE:
+                raise ValueError(f"{field} is {value!r}; it must be an integer from 1 to {LARGEST_SIZE}")
+        for field, most in (("rope_theta", 1e12), ("rms_norm_eps", 1.0)):
             value = getattr(self, field)
-            if type(value) not in (int, float) or not 0 < value < inf:
-                raise ValueError(f"{field} is {value!r}; it must be a number above 0")
+            if type(value) not in (int, float) or not 0 < value <= most:
+                raise ValueError(f"{field} is {value!r}; it must be a number above 0, up to {most:g}")
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f"num_kv_heads {self.num_kv_heads} does not divide num_heads {self.num_heads}")
         if self.head_dim % 2:

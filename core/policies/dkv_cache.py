@@ -63,7 +63,8 @@ class DKVCache(CachePolicy):
 @dataclass(frozen=True)
 class DKVGreedyConfig(PolicyConfig):
     """interval: steps between full passes inside a block (paper: 2). neighbours: masks recomputed around each
-    centre, the nearest first, left before right (paper: 4). tokens: positions decoded a step.
+    centre, the nearest first, left before right (paper: 4). tokens: positions open to a step, of which the
+    unmask rule commits one at least.
     center: `next` centres on the coming positions (released code), `last` on those just committed.
     random_order: decode in an order drawn once a sequence, as the method does; False leaves the order to
     the unmask rule among the recomputed masks (ours) and then centres on `last`.
@@ -94,8 +95,9 @@ class DKVGreedy(CachePolicy):
     masks around each; O(1) rows whatever L.
     Cost: O(b L) comparisons to find the neighbours.
     Source: dKV-Cache-Greedy (arXiv 2505.15781), section 3, and the released greedy loop.
-    Differs: the order is drawn once for the whole generation, not once a block; the number of tokens a
-    step is `tokens`, where the release spreads a step count; a batch's rows are never shared.
+    Differs: the order is drawn once for the whole generation, not once a block; of the `tokens` positions
+    coming next a step commits those that the unmask rule finds fit, where the release spreads a step count;
+    a batch's rows are never shared.
     """
 
     name = "dkv-greedy"

@@ -58,6 +58,11 @@ class EntropyCache(CachePolicy):
 
     config: EntropyCacheConfig
 
+    def check_decoding(self, generation: GenerationConfig) -> None:
+        super().check_decoding(generation)
+        useless = self.config.refresh_on_block_start and generation.window != "block"
+        require(not useless, "refresh_on_block_start", True, "false with window=sliding, which has no blocks")
+
     def start(self, state: DecodeState, spec: ModelSpec, generation: GenerationConfig) -> None:
         self.max_entropy = torch.full(state.step.shape, math.inf, device=state.step.device)
         self.refreshing = torch.ones_like(state.active)

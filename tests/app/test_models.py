@@ -1,6 +1,7 @@
 """Models: sizes are told before a weight is read, what will not fit is refused, few are held."""
 
 import json
+import re
 import threading
 import time
 from dataclasses import replace
@@ -67,6 +68,22 @@ def test_model_that_is_not_there_is_one_sentence(ref: str, sentence: str) -> Non
     with pytest.raises(ValueError, match=sentence) as caught:
         estimate(ref)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"model_type": [1]}',
+        '{"model_type": {}}',
+        '{"model_type": "llada", "mask_token_id": Infinity}',
+        f'{{"model_type": "llada", "d_model": {10**30}}}',
+        "[" * 100_000,
+    ],
+)
+def test_config_of_nonsense_is_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=re.escape(str(tmp_path))):
+        estimate(str(tmp_path))
 
 
 def test_model_that_will_not_fit_is_refused_before_loading(

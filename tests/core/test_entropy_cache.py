@@ -56,6 +56,15 @@ def test_a_step_that_commits_nothing_keeps_the_decision() -> None:
     assert story.refresh() == EVERYTHING
 
 
+def test_a_refresh_at_block_starts_needs_blocks() -> None:
+    policy = create_policy("entropy", refresh_on_block_start=True)
+    policy.check_decoding(config())
+    with pytest.raises(
+        ValueError, match="refresh_on_block_start is True; allowed: false with window=sliding"
+    ):
+        policy.check_decoding(config(window="sliding"))
+
+
 def test_a_partial_set_that_happens_to_be_everything_is_no_full_pass() -> None:
     """In a shifted model the row before the only block is the whole prompt: nothing is left out."""
     story = told(prompts=(0,), gen_length=6, entropy_threshold=math.inf, recent=2, max_partial_run=4)

@@ -91,6 +91,14 @@ def test_eos_last_ranks_end_of_text_below_everything_else() -> None:
     assert proposal.score[0, 0] < proposal.score[0, 1]
 
 
+def test_what_only_fills_up_a_batch_defers_no_end_of_text() -> None:
+    """A surplus row's proposal is nobody's: beside it alone an end is no less the only choice."""
+    logits = torch.cat((log(0.05, 0.9, 0.05, 0.0, 0.0), log(0.3, 0.2, 0.25, 0.25, 0.0)), dim=1)
+    positions, valid = torch.tensor([[0, 9]]), torch.tensor([[True, False]])
+    proposal = propose(logits, positions, valid, GenerationConfig(eos="last"), MASK, (EOS,))
+    assert not proposal.deferred.any()
+
+
 def noise(draws: int, vocab: int = 5) -> Tensor:
     """`draws` rows of the engine's own Gumbel noise, [draws, 1, V]."""
     source = GumbelNoise(1, torch.device("cpu"))
