@@ -194,7 +194,7 @@ def _tuning_figures(tuning: Tuning) -> Iterable[go.Figure]:
     except ValueError:
         # More or fewer than two settings vary: there is no map to draw.
         return
-    yield plots.sweep_map_figure(found, tuning.goal.keep, tuning.goal.objective)
+    yield plots.sweep_map_figure(found, tuning.goal.keep, tuning.goal.objective, budget=tuning.goal.budget)
 
 
 def _described(traces: list[Trace]) -> str:

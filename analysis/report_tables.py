@@ -87,21 +87,21 @@ def _summary_row(summary: Summary) -> dict[str, str]:
 
 
 def tuning_table(tuning: Tuning) -> pd.DataFrame:
-    """One row a candidate, each measured at most once on a prompt."""
+    """One row a candidate, each measured at most once on a prompt but for the choice, told as confirmed."""
     goal, rows = tuning.goal, []
-    for candidate in tuning.candidates:
-        known = candidate.prompts > 1 and candidate.low is not None
+    for candidate in tuning.listed():
+        again = tuning.is_best(candidate) and tuning.confirmed is not None
+        known = again or (candidate.prompts > 1 and candidate.low is not None)
+        spread = f"{percent(candidate.low)}..{percent(candidate.high)}" if known else "one measurement"
         rows.append(
             {
                 SETTING: _setting_cell(candidate.setting),
-                f"{goal.objective} of no cache": percent(candidate.cost),
-                "smallest to largest over prompts": (
-                    f"{percent(candidate.low)}..{percent(candidate.high)}" if known else "one measurement"
-                ),
+                f"{goal.objective} of no cache, on its prompts": percent(candidate.cost),
+                "smallest to largest over prompts": f"{spread}, 95 % interval" if again else spread,
                 f"{goal.keep} lost, at least": percent(max(candidate.loss, 0.0)),
                 "prompts measured": str(candidate.prompts),
-                "no other is better in both": "yes" if candidate in tuning.front else "no",
-                "chosen": "yes" if tuning.saves and candidate == tuning.best else "no",
+                "no other is better in both": "yes" if tuning.is_on_front(candidate) else "no",
+                "chosen": "yes" if tuning.saves and tuning.is_best(candidate) else "no",
             }
         )
     return pd.DataFrame(rows)

@@ -128,6 +128,23 @@ class Tuning:
         best = replace(self.best, cost=found.cost, low=found.low, high=found.high)
         return tuple(best if candidate is self.best else candidate for candidate in self.candidates)
 
+    def listed(self, num_prompts: int | None = None) -> tuple[Candidate, ...]:
+        """`told` in the order of a table: the best one, the others measured on every prompt by cost, then
+        those on fewer, whose cost is of those prompts alone and stands beside no other's.
+
+        num_prompts: how many there are in all, the most of any candidate unless given.
+        """
+        most = num_prompts or max((candidate.prompts for candidate in self.candidates), default=0)
+        return tuple(sorted(self.told, key=lambda c: (not self.is_best(c), c.prompts < most, c.cost)))
+
+    def is_best(self, candidate: Candidate) -> bool:
+        """Whether it is the best one, whichever of its costs it is told with."""
+        return self.best is not None and candidate.setting == self.best.setting
+
+    def is_on_front(self, candidate: Candidate) -> bool:
+        """Whether it is on the front, whichever of its costs it is told with."""
+        return any(candidate.setting == one.setting for one in self.front)
+
     def to_frame(self) -> pd.DataFrame:
         """One row a candidate."""
         best = self.best.setting.label if self.best else None

@@ -4,9 +4,10 @@ from app.readings import TAU, K, Reading
 
 COST = (
     "cost",
-    "Seconds, or floating-point operations, summed over the prompts measured, over the same sum without a "
-    "cache; measured again, the geometric mean of the prompts' ratios. Operations are the method's by "
-    "formula, every layer in full for each row recomputed; the engine spares part of the last one.",
+    "Seconds, or floating-point operations, summed over the prompts that a setting was measured on, over the "
+    "same sum without a cache; measured again, the geometric mean of the prompts' ratios. Operations are the "
+    "method's by formula, every layer in full for each row recomputed; the engine spares part of the last "
+    "one.",
 )
 TUNE_MAP = Reading(
     "τ × k",
@@ -17,12 +18,13 @@ TUNE_MAP = Reading(
         K,
         (
             "n",
-            "Prompts that a setting was measured on: one that lost too much was given up early, and its loss "
-            "is then the least (≥) that it can still come to.",
+            "Prompts that a setting was measured on. Fewer than all: it lost too much, another was cheaper, "
+            "or the search is not over. The loss is then the least (≥) that it can still come to, and the "
+            "cost is of those prompts alone.",
         ),
         (
             "range",
-            "Below a cost, the least and the most on one prompt, each measured once. Of the best setting, "
+            "Below a cost, the least and the most on one prompt, each measured once. Of the chosen setting, "
             "once the search is over, cost and 95 % interval of what was measured again.",
         ),
         COST,
@@ -37,12 +39,13 @@ FRONT = Reading(
         ("front", "The settings that no other beats in both cost and loss, as the race measured them."),
         (
             "on fewer prompts",
-            "Given up early; the loss is then the least (≥) that it can still come to.",
+            "It lost too much, another was cheaper, or the search is not over. The cost is of these prompts "
+            "alone, the loss the least (≥) that it can still come to.",
         ),
         (
             "measured again",
-            "The best setting beside no cache, in alternation, with the 95 % interval of the ratio: of many "
-            "noisy costs the least, which the race picks, is too low.",
+            "The chosen setting beside no cache, in alternation, with the 95 % interval of the ratio: of "
+            "many noisy costs the least, which the race picks, is too low.",
         ),
         ("agreement", "Share of tokens equal to those of the same decoding without a cache."),
         ("accuracy", "Share of answers that the grader finds right."),

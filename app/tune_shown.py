@@ -19,8 +19,8 @@ def tuning_about(job: TuneJob, model: LanguageModel | None) -> str:
     told = f"model {job.model}" if model is None else model_text(model.facts())
     lengths = "" if model is None else _lengths([len(model.encode(one.content)) for one in job.prompts])
     timed = job.goal.objective == "seconds"
-    again = ", more of the best to confirm it" if timed else ""
-    beside = f"the best also beside one token a step, on up to {SLOW_PROMPTS} prompts"
+    again = ", more of the choice to confirm it" if timed else ""
+    beside = f"the choice also beside one token a step, on up to {SLOW_PROMPTS} prompts"
     slow = beside if timed else "one token a step is not measured here"
     return (
         f"{told} · {counted(len(job.prompts), 'prompt')}{lengths}, one run of each setting on each{again}, "
@@ -46,7 +46,7 @@ def map_value(job: TuneJob, result: Tuning, about: str) -> str:
         empty = "a map needs two values of τ and two of k that were measured"
         return plot_value(TUNE_MAP, about, 0, empty=empty)
     goal = job.goal
-    figure = sweep_map_figure(surface(result.told), goal.keep, goal.objective, len(job.prompts))
+    figure = sweep_map_figure(surface(result.told), goal.keep, goal.objective, len(job.prompts), goal.budget)
     return plot_value(TUNE_MAP, about, int(figure.layout.height), [variant(figure, "", told_of(job, result))])
 
 
@@ -58,27 +58,34 @@ def front_value(job: TuneJob, result: Tuning, about: str) -> str:
 
 
 def table_of(job: TuneJob, result: Tuning) -> pd.DataFrame:
-    """The candidates in the order of preference, each figure with its range and on how many prompts."""
+    """The choice, then settings of every prompt, then of fewer; figures with their range and of how many."""
+    most = len(job.prompts)
     return pd.DataFrame(
         [
             {
-                "setting": name_of(found.setting).removeprefix("entropy · ") + _standing(result, found),
-                f"{job.goal.objective}, % of no cache": _in_percent(found.cost, found.low, found.high),
-                f"{job.goal.keep} lost, %": _lost(found, len(job.prompts)),
-                "prompts": f"{found.prompts} of {len(job.prompts)}",
+                "setting": name_of(found.setting).removeprefix("entropy · ") + _standing(result, found, most),
+                f"{job.goal.objective} on its prompts, % of no cache": _in_percent(
+                    found.cost, found.low, found.high
+                ),
+                f"{job.goal.keep} lost, %": _lost(found, most),
+                "prompts": f"{found.prompts} of {most}",
             }
-            for found in result.told
+            for found in result.listed(most)
         ]
     )
 
 
 def table_label(result: Tuning) -> str:
-    """What stands in the table's brackets."""
-    text = "Settings of EntropyCache, the best first. In brackets the least and the most on one prompt"
+    """The order of the table's rows, and what stands in its brackets."""
+    first = "" if result.best is None else "the chosen one first, then "
+    text = (
+        f"Settings of EntropyCache: {first}those of every prompt by cost, then those of fewer, whose costs "
+        "are of those prompts alone. In brackets the least and the most on one prompt"
+    )
     if result.confirmed is None:
         return text
     pairs = counted(result.confirmed.pairs, "pair")
-    return f"{text}; of the best the 95 % interval, from {pairs} of runs measured again"
+    return f"{text}; of the chosen one the 95 % interval, from {pairs} of runs measured again"
 
 
 def _in_percent(share: float, low: float | None, high: float | None) -> str:
@@ -92,7 +99,24 @@ def _lost(found: Candidate, num_prompts: int) -> str:
     return f"{found.least(num_prompts)}{100 * max(found.loss, 0.0):.1f}{worst}"
 
 
-def _standing(result: Tuning, found: Candidate) -> str:
-    if result.best is not None and found.setting.label == result.best.setting.label:
-        return ", best"
-    return ", front" if found in result.front else ""
+def use_label(result: Tuning | None) -> str:
+    """What the button that takes the choice over says: not that it saves where nothing was saved."""
+    over = result is not None and result.best is not None and not _is_open(result)
+    return "Use this setting anyway" if result and over and not result.saves else "Use the best setting"
+
+
+def _is_open(result: Tuning) -> bool:
+    """Whether seconds still have to be confirmed before anything is known to be saved."""
+    return result.goal.objective == "seconds" and result.confirmed is None
+
+
+def _standing(result: Tuning, found: Candidate, num_prompts: int) -> str:
+    if result.is_best(found):
+        if result.saves:
+            return ", best"
+        return ", best so far" if _is_open(result) else ", cheapest, but no measurable saving"
+    if found.loss > result.goal.budget + 1e-9:
+        return ", loses too much"
+    if found.prompts < num_prompts:
+        return ", on fewer prompts"
+    return ", front" if result.is_on_front(found) else ""

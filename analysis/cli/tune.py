@@ -127,30 +127,35 @@ def _report(result: Tuning, prompts: int, markdown: bool) -> list[str]:
     goal = result.goal
     cost = f"{goal.objective} of no cache"
     header = ("setting", cost, "over prompts", f"{goal.keep} lost", "measured", "on the front")
-    rows = [row(candidate, prompts, candidate in result.front) for candidate in result.candidates]
+    rows = [row(candidate, prompts, result) for candidate in result.listed(prompts)]
     return [
         f"n = {counted(prompts, 'prompt')}, each setting raced at most once on each",
         "",
         table(header, rows, markdown=markdown),
         "",
-        *legend((candidate.setting.label for candidate in result.candidates), markdown),
+        *legend((candidate.setting.label for candidate in result.listed(prompts)), markdown),
         "",
-        f"{cost}: sum over the prompts measured over no cache's; over prompts: smallest and largest of one",
-        "prompt. at least: measured on some prompts, it can only come to more on the others. on the front:",
-        f"measured on every prompt, and no other such setting is better in both cost and {goal.keep}.",
+        f"{cost}: sum over the prompts that a row was measured on over no cache's; over prompts: smallest",
+        "and largest of one prompt; 95 %: of the choice, measured again, the geometric mean and its",
+        "interval. at least: measured on some prompts, it can only come to more on the others. on the front:",
+        f"measured on every prompt, and no other such setting is better in both cost and {goal.keep}. First",
+        "comes the choice, then rows of every prompt by cost, then those of fewer: they lost too much, or",
+        "another was cheaper.",
         result.runs,
     ]
 
 
-def row(candidate: Candidate, prompts: int, on_front: bool) -> list[str]:
-    several = candidate.prompts > 1 and candidate.low is not None
+def row(candidate: Candidate, prompts: int, result: Tuning) -> list[str]:
+    again = result.is_best(candidate) and result.confirmed is not None
+    several = again or (candidate.prompts > 1 and candidate.low is not None)
+    spread = f"{percent(candidate.low)}..{percent(candidate.high)}" if several else "one measurement"
     return [
         candidate.setting.label,
         percent(candidate.cost),
-        f"{percent(candidate.low)}..{percent(candidate.high)}" if several else "one measurement",
+        f"{spread}, 95 %" if again else spread,
         ("" if candidate.prompts == prompts else "at least ") + percent(max(candidate.loss, 0.0)),
         counted(candidate.prompts, "prompt"),
-        "yes" if on_front else "no",
+        "yes" if result.is_on_front(candidate) else "no",
     ]
 
 

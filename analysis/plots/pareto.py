@@ -19,7 +19,7 @@ TITLE = "Cost and loss of settings"
 def pareto_figure(tuning: Tuning, num_prompts: int | None = None) -> go.Figure:
     """Every candidate; the front of those measured on all prompts as a line, the budget dashed.
 
-    The best one stands at its cost of the race, and once more at what was confirmed, with the interval.
+    The choice stands at its cost of the race, and once more at what was confirmed, with the interval.
     num_prompts: how many there are in all, the most of any candidate unless given: measured on fewer, a
     loss is the least that it can come to.
     """
@@ -46,7 +46,7 @@ def pareto_figure(tuning: Tuning, num_prompts: int | None = None) -> go.Figure:
             error_x={"array": [found.high - found.cost], "arrayminus": [found.cost - found.low]},
             mode="markers",
             marker={"color": LOOK.ink, "size": 10, "symbol": "diamond"},
-            name="best, measured again",
+            name="choice, measured again",
             text=[f"{tuning.best.setting.label}, {found.described}"],
             hovertemplate="%{text}<extra></extra>",
         )

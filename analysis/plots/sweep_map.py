@@ -10,6 +10,8 @@ from analysis.surface import Surface
 SYMBOLS = {"entropy_threshold": "τ (nats)", "recent": "k"}
 # Fields on an axis up to which each has room for more than its share, also on a phone; pixels of a field.
 ROOMY, TALL, FLAT, AROUND = 6, 56, 26, 150
+# A loss below this is never bright, however small the largest is.
+LITTLE = 0.01
 
 
 def sweep_map_figure(
@@ -17,11 +19,13 @@ def sweep_map_figure(
     keep: str = "agreement",
     objective: str = "seconds",
     num_prompts: int | None = None,
+    budget: float = 0.0,
 ) -> go.Figure:
     """Two heat maps over the same settings: cost as a share of no cache, and what was lost.
 
     Where there is room each field also tells its range and its prompts. num_prompts: how many there are in
     all, the most of any field unless given: measured on fewer, a loss is the least that it can come to.
+    budget: the loss that was allowed; losses are coloured from 0 to it at least, so that little looks little.
     """
     whole = int(surface.prompts.max()) if num_prompts is None else num_prompts
     names = (f"{objective}, share of no cache: dark is cheap", f"{keep} lost: dark is little")
@@ -35,11 +39,10 @@ def sweep_map_figure(
     fewer = np.where(surface.prompts < whole, "≥ ", "")
     exact = np.full(fewer.shape, "")
     panels = (
-        (surface.cost, exact, _costs(surface, roomy)),
-        (loss, fewer, _losses(surface, loss, fewer, roomy)),
+        (surface.cost, exact, _costs(surface, roomy), _span(surface.cost)),
+        (loss, fewer, _losses(surface, loss, fewer, roomy), (0.0, max(_span(loss)[1], budget, LITTLE))),
     )
-    for row, (values, least, text) in enumerate(panels, start=1):
-        known = values[np.isfinite(values)]
+    for row, (values, least, text, (dark, bright)) in enumerate(panels, start=1):
         figure.add_heatmap(
             z=values,
             x=x,
@@ -47,8 +50,8 @@ def sweep_map_figure(
             text=text,
             customdata=np.dstack((surface.prompts, least)),
             colorscale="Cividis",
-            zmin=float(known.min()) if len(known) else None,
-            zmax=float(known.max()) if len(known) else None,
+            zmin=dark,
+            zmax=bright,
             texttemplate="%{text}",
             # Unless told, letters shrink until the widest text fits its field.
             textfont={"size": 11} if roomy else None,
@@ -65,6 +68,12 @@ def sweep_map_figure(
     figure.update_xaxes(title_text=x_name, row=2, col=1)
     figure.update_yaxes(type="category", showgrid=False, title_text=y_name)
     return figure
+
+
+def _span(values: np.ndarray) -> tuple[float, float]:
+    """The smallest and the largest known value."""
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
 
 
 def _costs(surface: Surface, roomy: bool) -> np.ndarray:

@@ -19,7 +19,7 @@ from app.tabs.controls import AT_ONCE, Controls, policy_value
 from app.tabs.decode import OWN_LINE
 from app.tune import ERRAND, TuneJob, best_json, file_told, prompts_file, prompts_of, tune_in_turn
 from app.tune_readings import FRONT, TUNE_MAP
-from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
+from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about, use_label
 from app.visitors import visitor_of
 from app.workshop import Workshop
 from core import GenerationConfig
@@ -27,9 +27,10 @@ from core import GenerationConfig
 NUM_EXAMPLES = 8
 TAUS, KS = "0.1, 0.5, 1, 2, inf", "8, 32, 64"
 WORDS = """
-Find the τ and k of EntropyCache that are cheapest on **your prompts** while keeping the answers. Cheap
-settings run first and are given up as soon as they lose too much; everything is compared with the same
-decoding without a cache. Decoding follows the *Generation settings* of the Decode tab.
+Find the τ and k of EntropyCache that are cheapest on **your prompts** while keeping the answers. All
+settings run on a few prompts, then the cheapest go on, prompt after prompt. One is given up when it loses
+too much, or when another is cheaper. Everything is compared with the same decoding without a cache.
+Decoding follows the *Generation settings* of the Decode tab.
 """
 NOTHING = "Nothing measured yet: press Tune."
 
@@ -47,7 +48,7 @@ class TuneTab:
                     run = gr.Button("Tune", variant="primary", elem_id="tune-run", min_width=80)
                     stop = gr.Button("Stop", elem_id="tune-stop", min_width=80)
                 self.status = panel("status", {"text": "ready: press Tune to search"}, elem_id="tune-status")
-                use = gr.Button("Use the best setting", elem_id="tune-use")
+                self.use = gr.Button(use_label(None), elem_id="tune-use")
             with gr.Column(scale=1, min_width=320):
                 empty = plot_value(TUNE_MAP, "", 0, empty=NOTHING)
                 self.map = panel("plot", empty, elem_id="tune-map")
@@ -62,10 +63,11 @@ class TuneTab:
                     elem_id="tune-table",
                 )
         self.best = gr.State("")
-        outputs = [self.status, self.map, self.front, self.table, self.best]
+        outputs = [self.status, self.map, self.front, self.table, self.best, self.use]
         run.click(self._run, [*inputs, controls.generation, model], outputs, **OWN_LINE)
         stop.click(self._stop, None, None, **AT_ONCE)
-        use.click(self._use, self.best, [self.status, controls.policy, controls.settings, tabs], **AT_ONCE)
+        shown = [self.status, controls.policy, controls.settings, tabs]
+        self.use.click(self._use, self.best, shown, **AT_ONCE)
 
     def _entries(self, problems: Problems) -> list[Any]:
         """What the search asks for, in the order that `_run` takes it."""
@@ -122,14 +124,15 @@ class TuneTab:
             self.front: front_value(job, result, about),
             self.table: gr.update(value=table, label=table_label(result), visible=not table.empty),
             self.best: best_json(result),
+            self.use: use_label(result),
         }
 
     def _use(self, best: str) -> tuple[Any, ...]:
         if not best:
-            text = status("error: there is no best setting yet; press Tune first")
+            text = status("error: no setting is chosen yet; press Tune first")
             return text, gr.skip(), gr.skip(), gr.skip()
         value = json.dumps(policy_value("entropy", **json.loads(best)))
-        text = status("done: the best setting is in the Decode tab")
+        text = status("done: the chosen setting is in the Decode tab")
         return text, "entropy", value, gr.Tabs(selected="decode")
 
 

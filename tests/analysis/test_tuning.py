@@ -155,9 +155,9 @@ def test_a_cost_comes_with_its_range_over_prompts() -> None:
     made.outcomes |= {run.key: run for run in runs}
     [found] = made.result().candidates
     assert (found.cost, found.low, found.high) == (80 / 150, 0.5, 0.6)
-    assert "50.0%..60.0%" in row(found, 2, True)
+    assert "50.0%..60.0%" in row(found, 2, made.result())
     one = Candidate(Setting("dual"), 0.5, 0.0, 1, 0.5, 0.5)
-    assert "one measurement" in row(one, 1, True)
+    assert "one measurement" in row(one, 1, made.result())
 
 
 def test_a_candidate_tells_the_worst_of_its_losses() -> None:

@@ -15,9 +15,10 @@ from analysis.wording import few_prompts
 from app.job import Job, LaneSpec
 from app.perform import perform
 from app.problems import Problems
-from app.tabs.tune import _marked
+from app.tabs.tune import WORDS, _marked
 from app.tune import TAU, K, TuneJob, best_json, file_told, prompts_file, prompts_of, tune_in_turn
-from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about
+from app.tune_readings import FRONT, TUNE_MAP
+from app.tune_shown import front_value, map_value, table_label, table_of, tuning_about, use_label
 from app.workshop import Workshop
 from core import GenerationConfig
 from tests.app.conftest import GENERATION, PROBLEM
@@ -52,7 +53,7 @@ def test_search_ends_with_a_setting_within_the_budget(workshop: Workshop) -> Non
             assert part in json.loads(value)["about"]
     assert len(workshop.turns) == 0
     timed = replace(tune_job(), goal=Goal(objective="seconds"))
-    assert "more of the best to confirm it" in tuning_about(timed, None)
+    assert "more of the choice to confirm it" in tuning_about(timed, None)
     assert "to confirm it" not in about
 
 
@@ -97,12 +98,69 @@ FOUND = Tuning(RACED, RACED[0], RACED[:1], Goal("agreement", 0.5, "seconds"), 5,
 def test_table_says_of_what_its_shares_are_and_how_far_they_spread() -> None:
     job = replace(tune_job(), goal=FOUND.goal)
     table = table_of(job, FOUND)
-    assert list(table.columns) == ["setting", "seconds, % of no cache", "agreement lost, %", "prompts"]
+    assert list(table.columns) == [
+        "setting",
+        "seconds on its prompts, % of no cache",
+        "agreement lost, %",
+        "prompts",
+    ]
     first, last = table.iloc[0].to_list(), table.iloc[2].to_list()
-    assert first == ["τ 2 · k 8, best", "50.0 (40.0 to 60.0)", "0.0 (up to 0.0)", "2 of 2"]
-    assert last == ["τ 5 · k 8", "30.0 (30.0 to 30.0)", "≥ 60.0 (up to 100.0)", "1 of 2"]
+    assert first == ["τ 2 · k 8, best so far", "50.0 (40.0 to 60.0)", "0.0 (up to 0.0)", "2 of 2"]
+    assert last == ["τ 5 · k 8, loses too much", "30.0 (30.0 to 30.0)", "≥ 60.0 (up to 100.0)", "1 of 2"]
     assert "on one prompt" in table_label(FOUND)
     assert "95 %" not in table_label(FOUND)
+
+
+def test_table_puts_the_choice_first_and_settings_of_fewer_prompts_last() -> None:
+    """Cheap on a few prompts, they would stand before what was chosen, though no cost of theirs compares."""
+    taus = (0.1, 0.2, 0.3)
+    cheap, dear, fewer = (Setting("entropy", {"entropy_threshold": tau, "recent": 8}) for tau in taus)
+    candidates = (
+        Candidate(fewer, 0.2, 0.0, 1, 0.2, 0.2, 0.0),
+        *RACED,
+        Candidate(dear, 0.95, 0.0, 2),
+        Candidate(cheap, 0.6, 0.9, 2),
+    )
+    found = replace(FOUND, candidates=candidates, confirmed=Confirmation(0.9, 0.7, 0.99, 6))
+    table = table_of(replace(tune_job(), goal=FOUND.goal), found)
+    assert list(table["setting"]) == [
+        "τ 2 · k 8, best",
+        "τ 0.1 · k 8, loses too much",
+        "τ 1 · k 8",
+        "τ 0.2 · k 8",
+        "τ 0.3 · k 8, on fewer prompts",
+        "τ 5 · k 8, loses too much",
+    ]
+    assert "the chosen one first, then those of every prompt by cost" in table_label(found)
+    assert "of those prompts alone" in table_label(found)
+    assert "chosen" not in table_label(replace(found, best=None, confirmed=None)).partition(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("again", "button", "standing"),
+    [
+        (None, "Use the best setting", "best so far"),
+        (Confirmation(0.9, 0.7, 0.99, 6), "Use the best setting", "best"),
+        (Confirmation(0.99, 0.9, 1.1, 6), "Use this setting anyway", "cheapest, but no measurable saving"),
+    ],
+)
+def test_what_saves_nothing_is_not_called_best(
+    again: Confirmation | None, button: str, standing: str
+) -> None:
+    found = replace(FOUND, confirmed=again)
+    assert use_label(found) == button
+    first = table_of(replace(tune_job(), goal=FOUND.goal), found)["setting"].iloc[0]
+    assert first == f"τ 2 · k 8, {standing}"
+    assert use_label(None) == use_label(replace(found, best=None)) == "Use the best setting"
+
+
+def test_words_do_not_say_that_every_setting_given_up_loses_too_much() -> None:
+    """Most are dropped because another is cheaper."""
+    readings = [text for reading in (FRONT, TUNE_MAP) for _, text in reading.terms]
+    for text in (WORDS, *readings):
+        if "lost too much" in text or "loses too much" in text:
+            assert "another" in " ".join(text.split())
+            assert "cheaper" in text
 
 
 def test_a_loss_on_some_prompts_is_told_as_the_least_and_never_as_a_gain() -> None:
@@ -127,7 +185,7 @@ def test_the_best_is_told_by_what_was_measured_again_wherever_it_is_shown() -> N
     job = replace(tune_job(), goal=FOUND.goal)
     row = table_of(job, told).iloc[0]
     assert row.iloc[1] == "90.0 (70.0 to 110.0)"
-    assert "of the best the 95 % interval, from 6 pairs of runs" in table_label(told)
+    assert "of the chosen one the 95 % interval, from 6 pairs of runs" in table_label(told)
     wide = replace(
         told,
         candidates=(
@@ -140,7 +198,7 @@ def test_the_best_is_told_by_what_was_measured_again_wherever_it_is_shown() -> N
     assert "<b>50%</b>" not in texts
     assert "90.0% of the seconds" in texts
     marks = json.loads(front_value(job, told, ""))["variants"][0]["figure"]["data"]
-    assert [mark["x"] for mark in marks if mark.get("name") == "best, measured again"] == [[0.9]]
+    assert [mark["x"] for mark in marks if mark.get("name") == "choice, measured again"] == [[0.9]]
 
 
 def test_search_lets_others_in_between_its_runs(workshop: Workshop) -> None:
