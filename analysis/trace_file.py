@@ -64,6 +64,13 @@ def from_json(data: Any) -> Trace:
         alone = len(set(step.committed)) == len(step.committed)
         _check(alone, f"trace: steps[{index}].committed", "one position twice in one step")
         seen.update(step.committed)
+        for place, token in zip(step.committed, step.tokens, strict=True):
+            where, inside = f"trace: steps[{index}]", place < len(file.tokens)
+            _check(inside, f"{where}.committed", f"{place} lies outside the generation")
+            _check(file.tokens[place] == token, f"{where}.tokens", f"{token} at {place}, not so in `tokens`")
+    rest = [token for place, token in enumerate(file.tokens) if place not in seen]
+    undecoded = {file.model.mask_token_id, *file.model.eos_token_ids}
+    _check(undecoded.issuperset(rest), "trace: tokens", "a token that no step committed")
     return Trace(
         model=file.model.model_dump(),
         policy={"name": file.policy.name, "config": _numbers(file.policy.config)},
@@ -125,8 +132,6 @@ def _step_from_json(step: FileStep, where: str, canvas: int, num_layers: int) ->
     for name in ("tokens", "confidence", "entropy"):
         got, want = len(getattr(step, name)), len(step.committed)
         _check(got == want, f"{where}.{name}", f"{got} values for {want} committed positions")
-    generated = canvas - max(step.committed, default=-1) - 1
-    _check(generated >= 0, f"{where}.committed", f"{max(step.committed, default=0)} lies outside the canvas")
     layers = step.refreshed_layers
     if layers is None:
         layers = [num_layers] * len(step.refreshed_positions)

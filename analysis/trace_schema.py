@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# Upper ends that nothing real reaches, so that sums and arrays of what is read can be made.
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1.0001)]
 Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Run = Annotated[list[Count], Field(min_length=2, max_length=2)]

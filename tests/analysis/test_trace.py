@@ -111,6 +111,11 @@ def damage(data: dict[str, Any], path: str, value: Any) -> None:
         ("steps/1/step", 3, r"steps\[1\].step"),
         ("steps/1/committed", [9], r"steps\[1\].committed"),
         ("steps/1/committed", [0], r"steps\[1\].committed"),
+        # The canvas goes on for the prompt's length.
+        ("steps/1/committed", [GEN_LENGTH], r"steps\[1\].committed"),
+        ("steps/1/tokens", [2**31], r"steps\[1\].tokens"),
+        ("steps/1/tokens", [9], r"steps\[1\].tokens"),
+        ("steps/0/seconds/forward", 1e308, r"steps\[0\].seconds.forward"),
         ("steps/1/reason", "\ud800", "written again"),
         ("model/ref", "a\udfff", "written again"),
         ("model/num_layers", 2**63, "model.num_layers"),
@@ -127,6 +132,13 @@ def test_a_damaged_file_is_refused_by_field(trace: Trace, path: str, value: Any,
     with pytest.raises(ValueError, match=named) as caught:
         Trace.from_json(data)
     assert "\n" not in str(caught.value)
+
+
+def test_a_text_that_no_step_wrote_is_refused(trace: Trace) -> None:
+    """Steps cut away, or tokens changed: what is counted of them would be of another run."""
+    data = json.loads(json.dumps(trace.to_json()))
+    with pytest.raises(ValueError, match=r"tokens: a token that no step committed"):
+        Trace.from_json({**data, "steps": data["steps"][:1]})
 
 
 def test_a_small_file_does_not_become_gigabytes(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
