@@ -16,7 +16,8 @@
     return text.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/^ (?=\S)/, "").replace(/ /g, "·") || "·";
   }
 
-  const size = (text) => (text.length > 7 ? " xs" : text.length > 5 ? " sm" : "");
+  /** Letters of one width that a text is as wide as: those of East Asia take more than one. */
+  const width = (text) => [...text].reduce((sum, letter) => sum + (letter > "\u2e7f" ? 1.7 : 1), 0);
   const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
   /** Colour level 0..LEVELS-1 of a decoded position. */
@@ -112,11 +113,11 @@
     facts(position) {
       const { lane } = this;
       const shown = this.shown || 0;
-      if (!lane.isDecoded(position, shown)) return `position ${position}: still masked`;
+      if (!lane.isDecoded(position, shown)) return `position ${position} (from 0): still masked`;
       const age = lane.age(lane.head.prompt + position, shown);
       const kv = age === 0 ? "K/V recomputed in this step" : `K/V ${counted(age, "step")} old`;
       return (
-        `position ${position}: “${glyphs(lane.text[position])}”, committed at step ${lane.decodedAt[position] + 1}, ` +
+        `position ${position} (from 0): “${glyphs(lane.text[position])}”, committed at step ${lane.decodedAt[position] + 1}, ` +
         `confidence ${lane.confidence[position].toFixed(3)}, entropy ${lane.entropy[position].toFixed(3)} nats; ${kv}`
       );
     }
@@ -136,7 +137,7 @@
         let text = "";
         if (lane.isDecoded(position, shown)) {
           text = lane.end[position] ? "end" : glyphs(lane.text[position]);
-          classes += ` l${level(lane, position, shown, view.colour)}${size(text)}`;
+          classes += ` l${level(lane, position, shown, view.colour)}`;
           if (lane.end[position]) classes += " end";
           if (lane.decodedAt[position] === shown - 1) classes += " new";
           if (view.differs(lane, position)) classes += " diff";
@@ -148,7 +149,10 @@
         if (view.pinned.includes(position)) classes += " pin";
         if (view.hovered.includes(position)) classes += " hover";
         if (classes !== cell.classes) cell.element.className = cell.classes = classes;
-        if (text !== cell.text) say(cell.element, (cell.text = text));
+        if (text !== cell.text) {
+          say(cell.element, (cell.text = text));
+          cell.element.style.setProperty("--n", width(text) || 1);
+        }
       }
       this.drawHeader(lane.steps[shown - 1], shown);
       this.write(lane.prefix(shown), lane.whyEmpty(shown));

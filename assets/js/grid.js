@@ -4,6 +4,8 @@
   const { h, say, on, emit, framed, panels, run, Player, Cells, COLOURS, LETTERS } = window.Scope;
 
   const HINT = "Point at a token for its facts; click to pin it in every figure, Esc lets go.";
+  const TAP = "Tap a token for its facts, pinned in every figure; tap it again to let go.";
+  const hint = () => (window.matchMedia("(hover: none)").matches ? TAP : HINT);
 
   class Grid {
     constructor(root, { drawn, block }) {
@@ -17,7 +19,8 @@
       this.tag = h("span", { class: "es-tag", hidden: true }, "recorded example");
       this.tip = h("p", { class: "es-tip", "aria-live": "off" });
       this.lanes = h("div", { class: "es-lanes" });
-      root.append(this.header(), this.lanes, this.player.element, this.tip, this.legend());
+      const dock = h("div", { class: "es-dock" }, this.tip, this.player.element);
+      root.append(this.header(), this.lanes, dock, this.legend());
       root.classList.add("es-card");
       root.addEventListener("keydown", (event) => {
         if (event.key === " " && !["BUTTON", "SELECT"].includes(event.target.tagName)) {
@@ -128,8 +131,8 @@
     told() {
       const chosen = this.hovered.length ? this.hovered : this.pinned;
       const fits = this.views.length && chosen[0] < this.views[0].cell.length;
-      if (!chosen.length || !fits) return HINT;
-      if (chosen.length > 1) return `${chosen.length} tokens: positions ${chosen.slice(0, 12).join(", ")}${chosen.length > 12 ? ", …" : ""}`;
+      if (!chosen.length || !fits) return hint();
+      if (chosen.length > 1) return `${chosen.length} tokens: positions (from 0) ${chosen.slice(0, 12).join(", ")}${chosen.length > 12 ? ", …" : ""}`;
       const facts = this.views.map((view, index) =>
         (this.views.length > 1 ? `${LETTERS[index]} ` : "") + view.facts(chosen[0]));
       return facts.join("\n");

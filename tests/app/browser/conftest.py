@@ -146,6 +146,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Open]:
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce" if calm else "no-preference",
             accept_downloads=True,
+            has_touch=width == "phone",
         )
         contexts.append(context)
         if os.environ.get("APP_SPACE"):
