@@ -9,6 +9,7 @@ from analysis.comparison import agreement
 from analysis.settings import setting_texts
 from analysis.trace import Trace
 from analysis.wording import counted, own_order
+from app.history import LETTERS
 from app.runs import RunRecord
 from core import GenerationConfig
 from core.config import READ_BY
@@ -44,8 +45,10 @@ def cards(record: RunRecord, example: bool = False, still: bool = False) -> dict
             continue
         still = still or example or not record.same_job
         numbers = _numbers(record, index, lane.trace, None if still else "measure")
-        if len(record.lanes) > 1 and record.same_prompt:
-            numbers.append(_number("agreement", _agreement(lane.trace, reference), "%"))
+        # Of the reference it would be its agreement with itself.
+        if len(record.lanes) > 1 and record.same_prompt and lane.trace is not reference:
+            share = _agreement(lane.trace, reference)
+            numbers.append(_number("agreement", share, "%", note=_whom(record, reference) if share else None))
         lanes.append({"label": lane.label, "verdict": VERDICTS[lane.solved], "numbers": numbers})
     return {"lanes": lanes, "about": about(record, example)}
 
@@ -56,13 +59,19 @@ def reference_trace(record: RunRecord) -> Trace | None:
     return next((trace for trace in traces if trace.policy["name"] == "none"), traces[0] if traces else None)
 
 
+def _whom(record: RunRecord, reference: Trace | None) -> str:
+    """Whom the agreement is with, by letter and policy."""
+    index = next(index for index, lane in enumerate(record.lanes) if lane.trace is reference)
+    return f"with {LETTERS[index]}, {record.lanes[index].spec.name}"
+
+
 def about(record: RunRecord, example: bool = False) -> str:
     """What the figures are of, in one line."""
     if not record.traces:
         return ""
     lengths = _each(record, lambda trace: f"{len(trace.prompt_ids)} + {trace.gen_length}")
     parts = [
-        "recorded example" if example else "one run each" if len(record.lanes) > 1 else "one run",
+        "recorded example" if example else _whence(record),
         _each(record, lambda trace: model_text(trace.model)),
         f"{'prompt' if record.same_prompt else 'different prompts,'} {lengths} tokens, "
         f"batch {_each(record, lambda trace: str(trace.batch_size))}",
@@ -73,6 +82,14 @@ def about(record: RunRecord, example: bool = False) -> str:
         many = f"speeds: median and range of {runs} rounds after a warm-up"
         parts.append(many if runs > 1 else "speeds: one run each")
     return " · ".join(parts)
+
+
+def _whence(record: RunRecord) -> str:
+    """How many runs there are, and which of them came from a file."""
+    text = "one run each" if len(record.lanes) > 1 else "one run"
+    opened = [letter for letter, lane in zip(LETTERS, record.lanes, strict=False) if lane.from_file]
+    whose = "" if len(opened) == len(record.lanes) else " and ".join(opened) + " "
+    return f"{text}, {whose}opened from a file" if opened else text
 
 
 def _each(record: RunRecord, text: Callable[[Trace], str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from app.observe import observe_no_cache
-from app.perform import Moment, drift_text, wait_for_turn
+from app.perform import Moment, drift_part, drift_text, wait_for_turn
 from app.runs import RunRecord
 from app.turns import Ticket
 from app.workshop import Workshop
@@ -23,7 +23,8 @@ def measure_drift(
         prompt = list(record.traces[0].prompt_ids)
         for observation in observe_no_cache(workshop, job.model, prompt, job.generation, one_token):
             if ticket.is_stopped():
-                yield Moment("stopped", "stopped: drift was measured in part", last=True)
+                part = drift_part(record.observation, one_token)
+                yield Moment("stopped", f"stopped: {part}", last=True)
                 return
             record.observation = observation
             yield Moment("running", drift_text(observation), observation=True)

@@ -1,6 +1,7 @@
 """Figures for the page: each with a title, one sentence on how to read it, and what its numbers are of."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ SOON = "measured in a second pass, without a cache, once the run is decoded"
 NOT_WATCHED = (
     "Drift was not measured for this run: that takes a second pass over the prompt, without a cache."
 )
+SECOND_PASS = "the second pass"
 OBSERVED_WITH = {True: "one token a step, no cache", False: "the run's own commit rule, no cache"}
 
 
@@ -113,8 +115,8 @@ def observed(record: RunRecord) -> str:
     one = trace.num_committed.max(initial=0) <= 1
     steps = counted(len(trace.steps), "step")
     return (
-        f"Not of the run above: a run of its own, {OBSERVED_WITH[bool(one)]} · {steps} · "
-        f"{model_text(trace.model)} · prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens, "
+        f"Not of the run above, but of {SECOND_PASS}, a run of its own: {OBSERVED_WITH[bool(one)]} · "
+        f"{steps} · {model_text(trace.model)} · prompt {len(trace.prompt_ids)} + {trace.gen_length} tokens, "
         f"batch {trace.batch_size} · {rule_text(trace.generation)}"
     )
 
@@ -151,10 +153,15 @@ def scatter_panel(record: RunRecord) -> str:
         return not_watched(record, SCATTER, 340)
     pairs = drift_pairs([trace])
     ranked = correlate(pairs, ["max_entropy"])
-    headline = ranked_lines(pairs, ranked)
+    headline = [_of_second_pass(line) for line in ranked_lines(pairs, ranked)]
     figure = scatter_figure(pairs, ranked, threshold=_threshold(record))
     links = [{"kind": "watched", "custom": 0, "offset": 1, "positions": commits(trace)}]
     return observed_value(record, SCATTER, 340, figure, headline, links)
+
+
+def _of_second_pass(line: str) -> str:
+    """A line of the analysis, read beside another run: whose steps these are, and no sign before a 0."""
+    return re.sub(r"[+-](0\.00)\b", r"\1", line.replace("of this run", f"of {SECOND_PASS}"))
 
 
 def commits(trace: Trace) -> list[list[int]]:

@@ -114,6 +114,17 @@ def drift_text(observation: Trace) -> str:
     return f"running: decoded; measuring drift, {done} of {observation.gen_length} tokens"
 
 
+def drift_part(trace: Trace | None, one_token: bool) -> str:
+    """How much of the drift was measured before a stop; a step's drift is known with the step after it."""
+    if trace is None:
+        return "drift was not measured"
+    steps = max(0, len(trace.steps) - 1)
+    if one_token:
+        return f"drift measured on {steps} of {counted(trace.gen_length - 1, 'step')}"
+    tokens = f"{int(trace.num_committed.sum())} of {counted(trace.gen_length, 'token')}"
+    return f"drift measured on {counted(steps, 'step')}, up to {tokens}"
+
+
 def failed(error: Exception) -> Moment:
     """The end of a run that came to none: what was decoded until then is shown and kept."""
     known = isinstance(error, ValueError)
@@ -128,7 +139,11 @@ def one_prompt(error: Exception) -> str:
 
 def _end(record: RunRecord, ticket: Ticket, watched: float) -> Moment:
     if ticket.is_stopped():
+        decoded = len(record.traces) == len(record.lanes) and all(trace.complete for trace in record.traces)
         text = f"stopped: {_each(record, _stopped_text)}, all kept"
+        if decoded and record.job.observe != "off":
+            part = drift_part(record.observation, record.job.observe == "one")
+            text = f"stopped: decoding had finished, {_each(record, _stopped_text)}; {part}"
         text = text if record.traces else "stopped: left the line"
         return Moment("stopped", text, grid=True, figures=True, observation=True, last=True)
     seconds = sum(float(trace.totals["seconds"] or 0) for trace in record.traces)

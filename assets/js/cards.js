@@ -48,8 +48,8 @@
         list.className = `es-runs n${value.lanes.length}`;
         list.replaceChildren(...value.lanes.map((lane, index) => card(lane, index, single, trigger)));
         about.textContent = value.about;
-        const first = value.lanes[0] ? value.lanes[0].numbers : [];
-        terms = first.map((entry) => [entry.label, entry.help]);
+        const told = new Map(value.lanes.flatMap((lane) => lane.numbers.map((entry) => [entry.label, entry.help])));
+        terms = [...told];
         judge();
         if (focused) list.querySelector(`[data-action="${focused}"]`)?.focus();
         drawn();

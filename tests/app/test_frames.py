@@ -103,7 +103,7 @@ def test_agreement_is_with_the_run_without_a_cache(workshop: Workshop, job: Make
     same = agreement(dual.tokens, none.tokens, dual.model["eos_token_ids"])
     labels = [{e["label"]: e["value"] for e in lane["numbers"]} for lane in cards(record)["lanes"]]
     assert labels[0]["agreement"] == f"{100 * same:.1f}"
-    assert labels[1]["agreement"] == "100.0"
+    assert "agreement" not in labels[1], "with itself"
 
 
 def test_every_figure_says_how_to_read_it_and_what_it_is_of(workshop: Workshop, job: Make) -> None:

@@ -65,7 +65,7 @@ def test_the_best_signal_is_named_with_those_it_cannot_be_told_from(
     )
     monkeypatch.setattr(explain, "drift_pairs", lambda _: pairs)
     [headline] = drawn(record)["headline"]
-    assert headline.startswith("within the answer, n = 300 steps of this run: ")
+    assert headline.startswith("within the answer, n = 300 steps of the second pass: ")
     assert said in headline
     assert ("within noise" in headline) == (doubt != "none")
     assert ("no other within noise" in headline) == (doubt == "blind")
