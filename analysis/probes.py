@@ -1,5 +1,7 @@
 """Probes: how far value vectors move from one refresh to the next, and how wrong a cache is by now."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -88,8 +90,8 @@ class StalenessProbe:
     mean cosine distance over all positions; `token_staleness` float [Y], layer mean of V;
     `hidden_staleness` float, the same distance of the final hidden states that predict the window's
     masks; `flipped` float, the share of these masks whose most likely token differs between the two.
-    The last two are NaN where a policy did not compute those rows in every layer, and take it that the
-    policy hides no keys and that no guidance is used.
+    The last two are NaN where a policy did not compute those rows in every layer, and under guidance, whose
+    choices are of two copies. What a policy hides from attention is hidden here too, but for the full pass.
     """
 
     def __init__(self, model: LanguageModel, every: int = 1) -> None:
@@ -108,7 +110,9 @@ class StalenessProbe:
             widths |= {"token_staleness": (length - state.prompt_len,), "hidden_staleness": ()}
             return {name: np.full((batch, *width), np.nan, np.float32) for name, width in widths.items()}
         scratch = self._copy(cache, batch, length)
-        hidden, flipped = self._decisions(state, scratch, refreshed)
+        hidden, flipped = self._decisions(state, scratch, refreshed, cache.key_masks)
+        if cache.k.shape[1] != batch:
+            hidden, flipped = torch.full_like(hidden, torch.nan), torch.full_like(flipped, torch.nan)
         key, value = (
             torch.stack(
                 [
@@ -133,15 +137,20 @@ class StalenessProbe:
         scratch.v.copy_(cache.v[:, :batch])
         return scratch
 
-    def _decisions(self, state: DecodeState, scratch: KVCache, refreshed: Tensor) -> tuple[Tensor, Tensor]:
+    def _decisions(
+        self, state: DecodeState, scratch: KVCache, refreshed: Tensor, seen: Sequence[Tensor | None]
+    ) -> tuple[Tensor, Tensor]:
         """hidden_staleness and flipped, [B]; leaves the full pass's K/V in `scratch`."""
         spec, backbone, length = self.model.spec, self.model.backbone, scratch.length
         targets = to_rows(state.window, int(state.window.sum(dim=1).max()))
         sources = torch.where(targets < length, targets - spec.logit_shift, length)
         masks = [state.valid[:, None, None]] * spec.num_layers
+        as_run = [
+            mask if own is None else own[: len(refreshed)] for own, mask in zip(seen, masks, strict=True)
+        ]
         # The policy's own rows stand in the copy already, so these come out as they did in its forward.
         rotary = backbone.rotary(state.positions)
-        live = forward_rows(backbone, state.tokens, rotary, sources, sources, scratch, masks)
+        live = forward_rows(backbone, state.tokens, rotary, sources, sources, scratch, as_run)
         everything = to_rows(state.valid, length)
         full = forward_rows(backbone, state.tokens, rotary, everything, sources, scratch, masks)
         computed = gather_rows(refreshed, sources) == spec.num_layers

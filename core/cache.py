@@ -1,5 +1,7 @@
 """The K/V buffers and the per-layer increments that a partial pass reads and writes in place."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -42,7 +44,8 @@ class RowBuffer:
 class KVCache:
     """k, v: [N, B, G, L, D]; k is stored after rope since positions never move. Buffers keep their addresses.
 
-    q: [N, B, H, L, D] after rope, kept only for a policy that looks at past queries, else None.
+    q: [N, B, H, L, D] after rope, kept only for a policy that looks at past queries, else None. key_masks:
+    what the last pass let each layer see, bool [B, 1, 1, L] or None for all; empty before any.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class KVCache:
         self.k, self.v = self.keys.rows, self.values.rows
         self.q = self.queries.rows if self.queries else None
         self.length = length
+        self.key_masks: Sequence[Tensor | None] = ()
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
         """Views of K and V, [B, G, L, D] each."""

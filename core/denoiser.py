@@ -159,7 +159,7 @@ class Denoiser:
         state, plan = self.state, task.plan
         backbone, tokens = self.model.backbone, self._inputs()
         sources = self._copied((targets - self.model.spec.logit_shift).clamp(min=0))
-        masks = self._key_masks(plan)
+        masks = self.cache.key_masks = self._key_masks(plan)
         watcher = None
         if plan.on_attention is not None and self.watched:
             callback = self._timed(plan.on_attention)

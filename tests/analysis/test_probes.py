@@ -1,5 +1,7 @@
 """Probes on tiny models: they change nothing, drift is what two plain passes say, unobserved is NaN."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from analysis.observe import no_cache_trace, run_trace
 from analysis.plots import staleness_figure
 from analysis.probes import StalenessProbe, ValueDriftProbe, cosine_distance
 from analysis.staleness import staleness, summarise_staleness
-from core import GenerationConfig, LanguageModel, create_policy, generate, stream
+from core import GenerationConfig, LanguageModel, StepEvent, create_policy, generate, stream
 from core.models.transformer import FreshKV
 from tests import tiny
 
@@ -133,3 +135,33 @@ def test_a_cache_never_refreshed_goes_stale_and_only_looked_at_steps_say_so(mode
     np.testing.assert_allclose(drawn[1].y[1:], stale[2::2], rtol=1e-6)
     with pytest.raises(ValueError, match="every"):
         StalenessProbe(model, every=0)
+
+
+@pytest.mark.parametrize("name", ["prefix", "dual", "dkv", "sparse", "entropy"])
+def test_choices_that_a_full_pass_would_change_are_those_of_the_run(model: LanguageModel, name: str) -> None:
+    """What a policy hides from its own attention is hidden from what stands for it, too."""
+    settings = {"sparse": {"keep_ratio": 0.2}, "entropy": {"entropy_threshold": float("inf"), "recent": 0}}
+    policy, prompt = create_policy(name, **settings.get(name, {})), list(tiny.PROMPTS[0])
+    canvas = torch.tensor([[*prompt, *[tiny.MASK] * CONFIG.gen_length]])
+    changed = 0
+    for event in stream(model, [prompt], CONFIG, policy, [StalenessProbe(model)]):
+        if not isinstance(event, StepEvent):
+            continue
+        logits = model.full_logits(canvas)[0].roll(model.spec.logit_shift, dims=0).clone()
+        logits[:, tiny.MASK] = -torch.inf
+        at = event.targets[0].nonzero()[0]
+        differ = logits.argmax(dim=-1).numpy()[at] != event.tokens[0][at]
+        assert event.measurements["flipped"][0] == pytest.approx(differ.mean(), abs=1e-4)
+        changed += differ.sum()
+        canvas[0][torch.from_numpy(event.committed[0])] = torch.from_numpy(
+            event.tokens[0][event.committed[0]]
+        )
+    assert changed
+
+
+def test_under_guidance_choices_are_not_observed(model: LanguageModel) -> None:
+    config = replace(CONFIG, cfg_scale=1.0)
+    trace = run_trace(model, tiny.PROMPTS[0], config, create_policy("dual"), [StalenessProbe(model)])
+    for step in trace.steps:
+        assert np.isnan(step.measurements["flipped"])
+        assert np.isfinite(step.measurements["value_staleness"]).all()
