@@ -16,6 +16,12 @@ from core.files import hold
 from core.models.packing import PackedLinear
 
 MODEL_FACTS = ("ref", "family", "dtype", "device", "num_parameters")
+# What a journal was begun with, where that is not "another" of the header's name.
+OTHERS = {
+    "generation": "other generation settings",
+    "prompts": "another number of prompts",
+    "prompts_sha256": "other prompts",
+}
 SAMPLED_ROWS = 64
 HEADER_START = len('{"schema": 1, "kind": "journal"')
 
@@ -131,6 +137,7 @@ class Journal:
         # Through JSON, so that tuples and infinities compare as they are read.
         for name, value in json.loads(json.dumps(header)).items():
             if not isinstance(found, dict) or found.get(name) != value:
-                raise ValueError(f"{path.name} was begun with another {name}; choose a new file")
+                other = OTHERS.get(name, f"another {name}")
+                raise ValueError(f"{path.name} was begun with {other}; choose a new file")
         self.done = {outcome.key: outcome for outcome in outcomes}
         self.begun_on = found.get("environment")

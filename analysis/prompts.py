@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.wording import counted
 from core.training.problems import Problem, grade, held_out
 
 
@@ -26,6 +27,25 @@ class Prompt:
 def family_prompts(families: Sequence[str], number: int) -> list[Prompt]:
     """`number` held-out problems of each family, always the same. Raises ValueError for an unknown one."""
     return [Prompt(problem.prompt, problem) for name in families for problem in held_out(name, number)]
+
+
+def distinct(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """The first prompt of each content: other wordings of it are no further sample for an interval."""
+    first: dict[object, Prompt] = {}
+    for prompt in prompts:
+        problem = prompt.problem
+        content: object = prompt.content
+        if problem is not None and problem.signature:
+            content = (problem.family, problem.signature)
+        first.setdefault(content, prompt)
+    return list(first.values())
+
+
+def prompts_text(prompts: Sequence[Prompt]) -> str:
+    """How many there are, and of how many contents where that is fewer."""
+    alone = len(distinct(prompts))
+    told = counted(len(prompts), "prompt")
+    return told if alone == len(prompts) else f"{told}, {alone} of different content"
 
 
 def read_prompts(path: Path) -> list[Prompt]:

@@ -4,6 +4,7 @@ import pandas as pd
 
 from analysis.confirmation import SLOW_PROMPTS
 from analysis.plots import pareto_figure, sweep_map_figure
+from analysis.prompts import distinct
 from analysis.surface import surface
 from analysis.tuning import Candidate, Tuning
 from analysis.wording import counted
@@ -18,13 +19,15 @@ def tuning_about(job: TuneJob, model: LanguageModel | None) -> str:
     """What a search's figures are of; model: None where it is no longer there to be asked."""
     told = f"model {job.model}" if model is None else model_text(model.facts())
     lengths = "" if model is None else _lengths([len(model.encode(one.content)) for one in job.prompts])
+    alone = len(distinct(job.prompts))
+    alike = "" if alone == len(job.prompts) else f", {alone} of different content"
     timed = job.goal.objective == "seconds"
     again = ", more of the choice to confirm it" if timed else ""
     beside = f"the choice also beside one token a step, on up to {SLOW_PROMPTS} prompts"
     slow = beside if timed else "one token a step is not measured here"
     return (
-        f"{told} · {counted(len(job.prompts), 'prompt')}{lengths}, one run of each setting on each{again}, "
-        "batch 1 · "
+        f"{told} · {counted(len(job.prompts), 'prompt')}{lengths}{alike}, one run of each "
+        f"setting on each{again}, batch 1 · "
         f"{job.base.gen_length} tokens in {rule_text(job.base.to_dict())} · policy entropy, all but τ and k "
         f"at their defaults · {job.goal.objective} and {job.goal.keep} against the same commit rule without "
         f"a cache; {slow}"

@@ -2,16 +2,18 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from analysis.cli import parsing
-from analysis.cli.journals import opened_journal
+from analysis.cli.journals import kept_lines, opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.text import counted, figure, heading, legend, percent, table
 from analysis.comparison import Comparison, Summary, summarise
 from analysis.environment import environment
 from analysis.measure import Outcome, interleaved, measure, reference_of, vanilla, warm_up
+from analysis.prompts import Prompt, prompts_text
 from analysis.settings import Setting, check_different, longest
 from analysis.wording import quartiles
 from core import GenerationConfig, LanguageModel, load_model
@@ -58,6 +60,7 @@ def command(arguments: argparse.Namespace) -> int:
             parsing.check_writable(path)
         model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
         parsing.check_fit(model, prompts, most)
+    parsing.warn_alike(prompts)
     units = list(interleaved(settings, len(prompts), arguments.repeats))
     interrupted = False
     with opened_journal(arguments.journal, model, prompts, base, environment(model)) as journal:
@@ -76,7 +79,8 @@ def command(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         content = _to_json(model, base, outcomes, result, interrupted)
         parsing.write_whole(arguments.json, json.dumps(content, allow_nan=False))
-    print("\n".join(report(model, base, result, interrupted, markdown=arguments.markdown)))
+    notes = kept_lines(arguments.journal, len(units) - len(left), len(units))
+    print("\n".join(report(model, base, result, prompts, notes, interrupted, markdown=arguments.markdown)))
     return 1 if interrupted else 0
 
 
@@ -91,19 +95,26 @@ def report(
     model: LanguageModel,
     base: GenerationConfig,
     result: Comparison,
+    prompts: Sequence[Prompt],
+    notes: Sequence[str] = (),
     interrupted: bool = False,
     threads: str | None = None,
     markdown: bool = False,
 ) -> list[str]:
-    """Lines for standard output; threads: those of this process unless given."""
+    """Lines for standard output. prompts: all asked for; notes: more lines of what the table is of; threads:
+    those of this process unless given.
+    """
     if not result.summaries:
         return ["interrupted before the first run"]
     first = result.summaries[0]
+    # After an interruption fewer may have been measured than were asked for.
+    many = prompts_text(prompts) if first.prompts == len(prompts) else counted(first.prompts, "prompt")
     measured = "one measurement of each" if first.repeats == 1 else f"{first.repeats} interleaved repeats"
     lines = [
         *heading(model, base, threads),
-        f"n = {counted(first.prompts, 'prompt')}, {measured} after a warm-up"
+        f"n = {many}, {measured} after a warm-up"
         + ("; interrupted, so not every setting has all of them" if interrupted else ""),
+        *notes,
         "",
         table(HEADER, [_row(summary) for summary in result.summaries], markdown=markdown),
         "",
@@ -111,8 +122,9 @@ def report(
         "",
         "tokens/s: median over prompts of the median over repeats. x vanilla, x parallel, x fastest: median",
         "over prompts of the seconds of one token a step, of the same commit rule, both without a cache, and",
-        "of the fastest row, over this row's. quartiles, and in brackets: over prompts; of fewer than four",
-        "their range. flops: of the method, by formula. commits/step: all committed positions, also such as",
+        "of the row of most tokens/s, over this row's. That row has the largest median, so prompt by prompt",
+        "another may come out above 1. quartiles, and in brackets: over prompts; of fewer than four their",
+        "range. flops: of the method, by formula. commits/step: all committed positions, also such as",
         "only fill in what follows the end of the text. agreement: tokens equal to parallel's up to there.",
         "solved: with Wilson's 95 % interval. lost, gained: prompts solved by parallel alone, by this row",
         "alone.",

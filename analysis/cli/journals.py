@@ -8,10 +8,20 @@ from typing import Any
 from analysis.cli.parsing import checking, warn
 from analysis.journal import Journal, purpose
 from analysis.prompts import Prompt
+from analysis.wording import counted
 from core import GenerationConfig, LanguageModel
 
 # What seconds depend on beside the measurement itself.
 TIMING = ("processor", "threads", "workers")
+
+
+def kept_lines(path: Path | None, kept: int, total: int) -> list[str]:
+    """What of a measurement was in its file before, so that old seconds aren't taken for new ones."""
+    if path is None or not kept:
+        return []
+    if kept == total:
+        return [f"all {counted(total, 'run')} were in {path.name} already; nothing was measured"]
+    return [f"{kept} of {counted(total, 'run')} were in {path.name} already"]
 
 
 @contextmanager

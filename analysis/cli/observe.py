@@ -16,7 +16,7 @@ from analysis.cli.text import heading, percent
 from analysis.environment import environment
 from analysis.observation import Observation, Span, summarise_drift
 from analysis.observe import no_cache_trace
-from analysis.prompts import Prompt
+from analysis.prompts import Prompt, distinct
 from analysis.resampling import MIN_GROUPS
 from analysis.trace import Trace
 from core import GenerationConfig, load_model
@@ -110,18 +110,6 @@ def command(arguments: argparse.Namespace) -> int:
     lines += ["interrupted: fewer prompts or families than asked for"] if interrupted else []
     print("\n".join([*lines, *_report(seen, arguments.markdown)]))
     return 1 if interrupted else 0
-
-
-def distinct(prompts: Sequence[Prompt]) -> list[Prompt]:
-    """The first prompt of each content: other wordings of it are no further sample for an interval."""
-    first: dict[object, Prompt] = {}
-    for prompt in prompts:
-        problem = prompt.problem
-        content: object = prompt.content
-        if problem is not None and problem.signature:
-            content = (problem.family, problem.signature)
-        first.setdefault(content, prompt)
-    return list(first.values())
 
 
 def group_of(prompt: Prompt) -> str:

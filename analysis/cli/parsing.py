@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from analysis.cli.errors import UsageError, checking
 from analysis.cli.files import check_apart, check_folder, write_whole
 from analysis.cli.symbols import given_setting, given_settings
-from analysis.prompts import Prompt, family_prompts, read_prompts
+from analysis.prompts import Prompt, distinct, family_prompts, prompts_text, read_prompts
 from analysis.settings import Setting, parse_settings, split_settings
 from core import (
     POLICIES,
@@ -40,6 +40,7 @@ __all__ = [
     "require_at_least",
     "require_different",
     "warn",
+    "warn_alike",
     "warn_unread",
     "write_whole",
 ]
@@ -164,6 +165,12 @@ def warn_unread(
     for setting, names in zip(settings, unread, strict=True):
         for name in [name for name in setting.generation if name in names]:
             warn(f"{setting.label}: {name} has no effect without {names[name]}")
+
+
+def warn_alike(prompts: Sequence[Prompt]) -> None:
+    """Say on standard error where prompts repeat one another, but for their wording."""
+    if len(distinct(prompts)) < len(prompts):
+        warn(f"{prompts_text(prompts)}; intervals take the others for prompts of their own")
 
 
 def warn(text: str) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from analysis.environment import environment
 from analysis.observation import summarise_drift
 from analysis.observe import no_cache_trace, observe, one_token_a_step, run_trace
 from analysis.probes import StalenessProbe
-from analysis.prompts import Prompt
+from analysis.prompts import Prompt, prompts_text
 from analysis.results import text_of
 from analysis.staleness import summarise_staleness
 from analysis.trace import Trace
@@ -84,6 +85,7 @@ def command(arguments: argparse.Namespace) -> int:
             parsing.check_writable(path)
         model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
         parsing.check_fit(model, prompts, generation)
+    parsing.warn_alike(prompts)
     results, interrupted, machine = Results(), False, environment(model)
     try:
         _measure(arguments, model, prompts, generation, policy, results)
@@ -94,7 +96,7 @@ def command(arguments: argparse.Namespace) -> int:
         # Whatever went wrong, the prompts that were finished are kept.
         _write(arguments.json, results.traces, machine)
         _write(arguments.drift_json, results.observed, machine)
-    print("\n".join(_report(results, len(prompts), interrupted)))
+    print("\n".join(_report(results, prompts, interrupted)))
     return 1 if interrupted else 0
 
 
@@ -136,7 +138,7 @@ def _write(path: Path | None, traces: list[Trace], machine: dict[str, Any]) -> N
         parsing.write_whole(path, "\n".join(lines) + "\n")
 
 
-def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
+def _report(results: Results, wanted: Sequence[Prompt], interrupted: bool) -> list[str]:
     if not results.traces:
         return ["interrupted before the first step"]
     first = results.traces[0]
@@ -154,7 +156,7 @@ def _report(results: Results, wanted: int, interrupted: bool) -> list[str]:
         "",
     ]
     done = "interrupted: the last of them is incomplete" if interrupted else "one run each, no repeats"
-    lines.append(f"n = {len(results.traces)} of {counted(wanted, 'prompt')}, {done}")
+    lines.append(f"n = {len(results.traces)} of {prompts_text(wanted)}, {done}")
     graded = [solved for solved in results.solved if solved is not None]
     if graded:
         lines.append(f"solved: {sum(graded)} of {len(graded)} graded")

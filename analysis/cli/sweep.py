@@ -9,7 +9,7 @@ import torch
 
 from analysis.cli import parsing
 from analysis.cli.compare import report
-from analysis.cli.journals import opened_journal
+from analysis.cli.journals import kept_lines, opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.symbols import refuse_symbols
 from analysis.comparison import summarise
@@ -90,7 +90,9 @@ def command(arguments: argparse.Namespace) -> int:
         outcomes = [outcome for key, outcome in journal.done.items() if key in chosen]
     result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
     who = threads_text(arguments, task)
-    print("\n".join(report(model, base, result, interrupted, who, arguments.markdown)))
+    notes = kept_lines(arguments.out, len(every) - len(units), len(every))
+    lines = report(model, base, result, task.prompts, notes, interrupted, who, arguments.markdown)
+    print("\n".join(lines))
     return 1 if interrupted else 0
 
 
@@ -134,6 +136,7 @@ def prepare(
     if arguments.address is not None and not on_cluster:
         raise parsing.UsageError("--address is of a Ray cluster; give --executor ray with it")
     prompts = parsing.prompts_of(arguments)
+    parsing.warn_alike(prompts)
     model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
     parsing.check_fit(model, prompts, longest(wanted, base))
     # Workers must not choose a number type of their own.

@@ -3,19 +3,21 @@
 import argparse
 import json
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from analysis.cli import parsing, sweep, tune_text
-from analysis.cli.journals import opened_journal
+from analysis.cli.journals import kept_lines, opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.text import counted, heading, legend, percent, table
 from analysis.environment import environment
 from analysis.executors import Task
 from analysis.journal import Journal, purpose
 from analysis.measure import reference_of, vanilla
+from analysis.prompts import Prompt, prompts_text
 from analysis.settings import Setting, setting_texts
 from analysis.tuning import KEEPS, OBJECTIVES, Candidate, Goal, Search, Tuning
 from analysis.verdict import Verdict, judge
@@ -78,7 +80,7 @@ def command(arguments: argparse.Namespace) -> int:
         return Search(settings, len(task.prompts), goal, eos, width=width, slowest=vanilla(base))
 
     grid = _full_grid(arguments.against, new_search(), model, task, base)
-    search, interrupted = new_search(), False
+    search, interrupted, new = new_search(), False, 0
     machine = environment(model, arguments.workers, task.threads)
     with ExitStack() as stack:
         opened = opened_journal(arguments.journal, model, task.prompts, base, machine)
@@ -86,11 +88,12 @@ def command(arguments: argparse.Namespace) -> int:
         search.recall(journal.done.values())
         execute = stack.enter_context(closing(sweep.executor(arguments, task, model)))
         # How long the race goes on is not known before; most end long before the bar is full.
-        done = len(search.outcomes) + len(search.repeats)
-        counter = stack.enter_context(Counter("runs, of at most", search.most_runs, done))
+        known = len(search.outcomes) + len(search.repeats)
+        counter = stack.enter_context(Counter("runs, of at most", search.most_runs, known))
         try:
             for outcome in search.run(execute):
                 counter.advance()
+                new += 1
                 journal.add(outcome)
         except KeyboardInterrupt:
             interrupted = True
@@ -100,7 +103,8 @@ def command(arguments: argparse.Namespace) -> int:
         content = to_json(machine, base, result, interrupted, verdict)
         parsing.write_whole(arguments.json, json.dumps(content))
     lines = heading(model, base, sweep.threads_text(arguments, task))
-    lines += _report(result, len(task.prompts), arguments.markdown)
+    notes = kept_lines(arguments.journal, result.measured - new, result.measured)
+    lines += _report(result, task.prompts, notes, arguments.markdown)
     if verdict is not None and grid is not None:
         lines += ["", *tune_text.verdict_lines(verdict, grid.result(), arguments.markdown)]
     if interrupted:
@@ -123,13 +127,14 @@ def _full_grid(
     return search
 
 
-def _report(result: Tuning, prompts: int, markdown: bool) -> list[str]:
-    goal = result.goal
+def _report(result: Tuning, wanted: Sequence[Prompt], notes: Sequence[str], markdown: bool) -> list[str]:
+    goal, prompts = result.goal, len(wanted)
     cost = f"{goal.objective} of no cache"
     header = ("setting", cost, "over prompts", f"{goal.keep} lost", "measured", "on the front")
     rows = [row(candidate, prompts, result) for candidate in result.listed(prompts)]
     return [
-        f"n = {counted(prompts, 'prompt')}, each setting raced at most once on each",
+        f"n = {prompts_text(wanted)}, each setting raced at most once on each",
+        *notes,
         "",
         table(header, rows, markdown=markdown),
         "",

@@ -9,10 +9,9 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.cli import observe as observe_module
-from analysis.cli.observe import distinct
 from analysis.correlation import correlate, drift_pairs
 from analysis.observation import KINDS, SIGNALS, SPANS
-from analysis.prompts import Prompt, family_prompts
+from analysis.prompts import Prompt, distinct, family_prompts
 from analysis.results import read_results
 from analysis.trace import Trace
 from tests import tiny
