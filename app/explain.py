@@ -27,6 +27,7 @@ from analysis.wording import counted
 from app.cards import about
 from app.figures import (
     NO_STEP,
+    SECOND_PASS,
     STEP_AXIS,
     commits,
     is_watched,
@@ -92,7 +93,7 @@ def signals_panel(record: RunRecord) -> str:
     threshold = policy_setting(record, "entropy_threshold")
     figure = detection_figure(found, None if threshold is None else float(threshold))
     steps = counted(len(pairs.drift) - pairs.num_behind, "step")
-    headline = [f"within the answer, n = {steps} of this run: {_best_text(found)}"]
+    headline = [f"within the answer, n = {steps} of {SECOND_PASS}: {_best_text(found)}"]
     if pairs.num_behind:
         every = f"all {counted(len(pairs.drift), 'step')}, with those after the end of the text"
         headline.append(f"{every}: {_best_text(_found(pairs))}")
@@ -191,7 +192,7 @@ def measure_staleness(workshop: Workshop, record: RunRecord, ticket: Ticket) -> 
         record.require_same_job()
         yield from wait_for_turn(ticket)
         job = record.job
-        content = job.content(workshop.model(job.model))
+        content = record.content(workshop.model(job.model))
         for index, lane in enumerate(record.lanes):
             policy = lane.spec.policy()
             for trace in observe(workshop, job.model, content, job.generation, policy, [StalenessProbe]):

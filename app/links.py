@@ -85,5 +85,10 @@ def lane_form(text: str) -> dict[str, Any]:
     return {"policy": setting.policy, "config": {**defaults(POLICIES[setting.policy].Config), **config}}
 
 
+def form_of(lane: LaneSpec) -> dict[str, Any]:
+    """A policy form's value from a lane. Raises ValueError for a policy or a setting that is none of ours."""
+    return lane_form(_label(lane))
+
+
 def _label(lane: LaneSpec) -> str:
     return Setting(lane.name, lane.policy().config.to_dict()).label

@@ -9,6 +9,7 @@ from statistics import median
 
 from analysis.trace import Trace
 from app.job import Job, LaneSpec
+from core import LanguageModel
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Speeds:
 class LaneRun:
     """One policy's part of a run. state: waiting, running, done or stopped.
 
-    solved: None if not graded; judged: what was looked at to tell.
+    solved: None if not graded; judged: what was looked at to tell. from_file: decoded elsewhere, opened here.
     """
 
     spec: LaneSpec
@@ -50,6 +51,7 @@ class LaneRun:
     state: str = "waiting"
     solved: bool | None = None
     judged: str = ""
+    from_file: bool = False
 
     @property
     def label(self) -> str:
@@ -78,6 +80,10 @@ class RunRecord:
     def traces(self) -> list[Trace]:
         """The traces of the lanes that have begun."""
         return [lane.trace for lane in self.lanes if lane.trace is not None]
+
+    def content(self, model: LanguageModel) -> str | list[int]:
+        """What was decoded, to decode it again: a file's prompt may be known as ids only."""
+        return list(self.traces[0].prompt_ids) if self.traces else self.job.content(model)
 
     @property
     def same_prompt(self) -> bool:

@@ -41,7 +41,7 @@ def measure_speeds(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Ite
 
 def _measure(workshop: Workshop, record: RunRecord, ticket: Ticket) -> Iterator[Moment]:
     job, repeats = record.job, REPEATS
-    content = job.content(workshop.model(job.model))
+    content = record.content(workshop.model(job.model))
     none = create_policy("none")
     labels = ["one token a step, no cache", "no cache", *(lane.label for lane in record.lanes)]
     cases = [

@@ -9,14 +9,14 @@ from typing import Any
 
 import gradio as gr
 
-from analysis.trace import Trace
 from analysis.wording import counted
 from app.bundle import write_bundle
-from app.examples import record_of
+from app.cards import model_name
 from app.history import history, picked
 from app.job import Job
 from app.links import FormValues, forms_of, has_settings, model_of, query_of
 from app.models import EMBEDDED_REF
+from app.opened import forms_of_record, opened_record, read_trace
 from app.panels import panel
 from app.perform import Moment
 from app.pictures import write_pictures
@@ -64,7 +64,6 @@ class Keep:
         bundled.success(None, None, None, js=FOLLOW)
         drawn = self.draw.click(self._pictures, parts.shown, [parts.status, self.bundle], **ON_ITS_OWN)
         drawn.success(None, None, None, js=FOLLOW)
-        self.upload.upload(self._open, self.upload, parts.all(), **IN_TURN)
         self.history.click(self._show, None, parts.all(), **IN_TURN)
         linked = self.copy.click(self._link, inputs, [parts.status, self.link], **AT_ONCE)
         linked.success(None, self.link, None, js=COPY)
@@ -76,6 +75,8 @@ class Keep:
             "generation": controls.generation,
             "observe": inputs[-2],
         }
+        filled = [part for name, part in self.forms.items() if name != "observe"]
+        self.upload.upload(self._open, [self.upload, inputs[-1]], [*parts.all(), *filled], **IN_TURN)
         page.load(self._follow_link, controls.prompt, [parts.status, *self.forms.values()], **AT_ONCE)
 
     def listed(self, visitor: str) -> str:
@@ -109,20 +110,29 @@ class Keep:
                 return
             yield {self.parts.status: status(f"done: {path.name} is ready"), self.bundle: str(path)}
 
-    def _open(self, file: str | None, request: gr.Request) -> Updates:
+    def _open(self, file: str | None, model: str, request: gr.Request) -> Updates:
+        """Show a file's trace, and fill in the forms with what it was decoded with."""
         if file is None:
             return {self.parts.status: status("error: no file was given")}
         visitor = visitor_of(request)
         try:
             # Taken first: who leaves while the file is read wants nothing kept of it.
             order = self.workshop.runs.new_order()
-            trace = Trace.load(file)
-            record = record_of(trace, f"opened-{self.workshop.runs.new_number(visitor)}", order)
+            trace, count = read_trace(file)
+            known = self.workshop.shelf.held(str(trace.model["ref"]))
+            takes_ids = known is not None and known.tokenizer is None
+            number = self.workshop.runs.new_number(visitor)
+            record = opened_record(trace, f"opened-{number}", order, takes_ids)
         except (ValueError, OSError) as error:
             return {self.parts.status: status(f"error: {error}")}
         self.workshop.runs.keep(visitor, record)
-        text = f"done: opened {counted(len(trace.steps), 'step')} of {record.lanes[0].label}"
-        return self._on_show(record, text)
+        which = f", the first of {count} traces, one a line of the file" if count > 1 else ""
+        forms, told = forms_of_record(record)
+        text = f"done: opened {counted(len(trace.steps), 'step')} of {record.lanes[0].label}{which}; {told}"
+        if record.job.model != model:
+            text += f"; its model is {model_name(record.job.model)}, see Models"
+        filled = {self.forms[name]: value for name, value in forms.items()}
+        return {**filled, **self._on_show(record, text)}
 
     def _show(self, event: gr.EventData, request: gr.Request) -> Updates:
         visitor = visitor_of(request)

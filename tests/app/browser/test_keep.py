@@ -8,7 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.app.browser.conftest import PATIENCE, Open, run_short, watch
+from app.panels import ASSETS
+from tests.app.browser.conftest import PATIENCE, Open, run_short, set_generation, watch
 
 
 def unfold(page: Page) -> None:
@@ -88,6 +89,28 @@ def test_file_that_is_no_trace_is_refused(open_page: Open, tmp_path: Path) -> No
     unfold(page)
     open_file(page, tmp_path / "bad.json")
     expect(page.locator("#status")).to_contain_text("error: trace: model.ref")
+
+
+def test_opened_trace_brings_its_prompt_and_settings(open_page: Open, tmp_path: Path) -> None:
+    content = json.loads((ASSETS / "traces" / "entropy.json").read_text(encoding="utf-8"))
+    content["policy"] = {"name": "dual", "config": {}}
+    for name in ("trace.json", "two.json"):
+        lines = [json.dumps(content)] * (1 if name == "trace.json" else 2)
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    page = open_page(calm=True)
+    page.fill("#prompt textarea", "another prompt")
+    page.fill("#policy-settings [data-name=entropy_threshold]", "0.25")
+    set_generation(page, gen_length="32")
+    unfold(page)
+    open_file(page, tmp_path / "trace.json")
+    expect(page.locator("#status")).to_contain_text("done: opened 20 steps of dual")
+    expect(page.locator("#prompt textarea")).to_have_value(content["prompt"])
+    expect(page.locator("#policy input")).to_have_value("dual")
+    expect(page.locator('#policy-settings [data-policy="dual"]')).to_be_visible()
+    expect(page.locator("#generation [data-name=gen_length]")).to_have_value("128")
+    expect(page.locator("#cards")).to_contain_text("one run, opened from a file")
+    open_file(page, tmp_path / "two.json")
+    expect(page.locator("#status")).to_contain_text("the first of 2 traces")
 
 
 def test_link_brings_settings_back(open_page: Open) -> None:

@@ -1,0 +1,88 @@
+"""Words on the second pass: how much of it a stop has left, whose steps its figures count, agreement."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from app.cards import cards
+from app.drift import measure_drift
+from app.examples import recorded_example
+from app.explain import signals_panel
+from app.figures import _of_second_pass, scatter_panel
+from app.job import Job
+from app.perform import perform
+from app.workshop import Workshop
+
+Make = Callable[..., Job]
+
+
+@pytest.mark.parametrize("observe", ["one", "own"])
+def test_stop_while_drift_is_measured_says_that_decoding_had_finished(
+    workshop: Workshop, job: Make, observe: str
+) -> None:
+    record = workshop.runs.new(job("dual", observe=observe))
+    ticket = workshop.turns.join("me")
+    text = ""
+    for moment in perform(workshop, record, ticket):
+        text = moment.text
+        if record.observation is not None and len(record.observation.steps) == 2:
+            ticket.stop()
+    assert text.startswith("stopped: decoding had finished, 16 tokens decoded in ")
+    told = "1 of 15 steps" if observe == "one" else r"1 step, up to \d+ of 16 tokens"
+    assert re.search(f"; drift measured on {told}$", text)
+
+
+def test_stop_before_the_second_pass_says_that_it_was_not_measured(workshop: Workshop, job: Make) -> None:
+    record = workshop.runs.new(job("dual", observe="one"))
+    ticket = workshop.turns.join("me")
+    text = ""
+    for moment in perform(workshop, record, ticket):
+        text = moment.text
+        if record.traces and record.traces[0].complete and moment.flush:
+            ticket.stop()
+    assert text.endswith("; drift was not measured")
+
+
+def test_stop_of_drift_alone_says_how_much_there_is(workshop: Workshop, job: Make) -> None:
+    record = workshop.runs.new(job("dual"))
+    list(perform(workshop, record, workshop.turns.join("me")))
+    ticket = workshop.turns.join("me")
+    text = ""
+    for moment in measure_drift(workshop, record, ticket):
+        text = moment.text
+        if record.observation is not None and len(record.observation.steps) == 5:
+            ticket.stop()
+    assert text == "stopped: drift measured on 4 of 15 steps"
+
+
+@pytest.mark.parametrize("panel", [scatter_panel, signals_panel])
+def test_figures_of_the_second_pass_do_not_speak_of_this_run(panel: Callable[..., str]) -> None:
+    value = json.loads(panel(recorded_example().record))
+    lines = " ".join(value["variants"][0]["headline"])
+    assert "n = 55 steps of the second pass" in lines
+    assert "this run" not in lines
+    assert value["about"].startswith("Not of the run above, but of the second pass")
+
+
+def test_what_is_rounded_to_zero_has_no_sign() -> None:
+    line = "Spearman -0.00 [-0.26, +0.00], p = 0.89; -0.003 stays"
+    assert _of_second_pass(line) == "Spearman 0.00 [-0.26, 0.00], p = 0.89; -0.003 stays"
+
+
+@pytest.mark.parametrize(
+    ("policies", "against"), [(("dual", "prefix"), "A, dual"), (("dual", "none"), "B, none")]
+)
+def test_agreement_names_whom_it_is_with_and_never_with_itself(
+    workshop: Workshop, job: Make, policies: tuple[str, ...], against: str
+) -> None:
+    record = workshop.runs.new(job(*policies))
+    list(perform(workshop, record, workshop.turns.join("me")))
+    notes = [
+        [number["note"] for number in lane["numbers"] if number["label"] == "agreement"]
+        for lane in cards(record)["lanes"]
+    ]
+    mine = policies.index(against.split(", ")[1])
+    assert notes[mine] == []
+    assert notes[1 - mine] == [f"with {against}"]
