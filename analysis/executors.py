@@ -14,9 +14,9 @@ from typing import Protocol
 import torch
 
 from analysis.measure import Outcome, Unit, measure, warm_up
-from analysis.observe import run_trace
 from analysis.prompts import Prompt
-from core import GenerationConfig, LanguageModel, create_policy, load_model
+from core import GenerationConfig, LanguageModel, load_model
+from core.timing import settle
 
 
 class Executor(Protocol):
@@ -62,11 +62,7 @@ class InProcess:
 
     def __call__(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         for unit in units:
-            # A policy's first run is slower than the rest, as a process's is.
-            if unit.setting.policy not in self._warm:
-                warm_up(self.model, self.task.prompts, self.task.base, [unit.setting])
-                self._warm.add(unit.setting.policy)
-            yield measure(self.model, self.task.prompts, self.task.base, unit)
+            yield _measured(self.model, self.task, unit, self._warm)
 
     def close(self) -> None:
         """Nothing to end."""
@@ -130,15 +126,22 @@ def _begin() -> None:
 
 
 def work(task: Task, unit: Unit) -> Outcome:
-    """One unit in a worker; its model is loaded and warmed up with the first one."""
-    return measure(_model(task.model, task.device, task.dtype, task.threads), task.prompts, task.base, unit)
+    """One unit in a worker, which loads its model with the first one."""
+    model, warm = _begun(task.model, task.device, task.dtype, task.threads)
+    return _measured(model, task, unit, warm)
 
 
 @cache
-def _model(ref: str, device: str, dtype: str, threads: int) -> LanguageModel:
+def _begun(ref: str, device: str, dtype: str, threads: int) -> tuple[LanguageModel, set[str]]:
+    """A process's model, and the policies that it is warm for."""
     torch.set_num_threads(threads)
-    model = load_model(ref, device=device, dtype=dtype)
-    # The first passes of a process are slower than the rest.
-    token = next(token for token in (0, 1) if token != model.spec.mask_token_id)
-    run_trace(model, [token], GenerationConfig(gen_length=8, block_length=8), create_policy("none"))
-    return model
+    return load_model(ref, device=device, dtype=dtype), set()
+
+
+def _measured(model: LanguageModel, task: Task, unit: Unit, warm: set[str]) -> Outcome:
+    """The unit's outcome; a policy's first run is slower than the rest, as a process's is, and not measured."""
+    if unit.setting.policy not in warm:
+        warm_up(model, task.prompts, task.base, [unit.setting])
+        settle()
+        warm.add(unit.setting.policy)
+    return measure(model, task.prompts, task.base, unit)

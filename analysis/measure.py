@@ -12,7 +12,6 @@ from analysis.prompts import Prompt
 from analysis.records import record
 from analysis.settings import Setting
 from core import GenerationConfig, LanguageModel
-from core.timing import settle
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,8 @@ def interleaved(settings: Sequence[Setting], num_prompts: int, repeats: int) -> 
 def warm_up(
     model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig, settings: Sequence[Setting]
 ) -> None:
-    """Decode one block of the first prompt with each setting, for nothing, then `settle`."""
+    """Decode one block of the first prompt with each setting, for nothing."""
     for setting in settings:
         decoding = setting.decoding(base)
         short = replace(decoding, gen_length=decoding.block_length, steps=None)
         run_trace(model, prompts[0].content, short, setting.make_policy())
-    settle()

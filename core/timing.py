@@ -27,7 +27,8 @@ def reading(clock: str) -> Iterator[None]:
 def settle() -> None:
     """Exempt all objects loaded so far from garbage collection.
 
-    Looking through those of the libraries alone stops a process for 0.2 s, longer than a short run takes.
+    Looking through those of the libraries alone stops a process for 0.2 s, longer than a short run takes. For
+    commands and workers: what a server holds for a while at the time would never be freed.
     """
     gc.collect()
     gc.freeze()

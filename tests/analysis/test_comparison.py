@@ -12,7 +12,8 @@ import torch
 from analysis.__main__ import main
 from analysis.cli.compare import with_baselines
 from analysis.comparison import agreement, summarise
-from analysis.measure import Outcome, interleaved, reference_of, vanilla, warm_up
+from analysis.executors import InProcess, Task
+from analysis.measure import Outcome, Unit, interleaved, reference_of, vanilla
 from analysis.prompts import Prompt
 from analysis.settings import Setting
 from core import UNMASK_RULES, GenerationConfig, LanguageModel
@@ -55,8 +56,9 @@ def test_runs_after_the_warm_up_are_not_stopped_to_collect_what_was_there(
     """A collection falls into the same run of a measurement every time, and is longer than it."""
     gc.unfreeze()
     before = len(gc.get_objects())
-    warm_up(models["llada"], [Prompt(tuple(tiny.PROMPTS[0]))], BASE, [NONE, ENTROPY])
-    assert len(gc.get_objects()) < before / 10
+    task = Task("", "cpu", "float32", (Prompt(tuple(tiny.PROMPTS[0])),), BASE)
+    for _ in InProcess(models["llada"], task)([Unit(NONE, 0), Unit(ENTROPY, 0)]):
+        assert len(gc.get_objects()) < before / 10
 
 
 @pytest.mark.parametrize("steps", [None, 2, 4])
