@@ -35,7 +35,7 @@ from analysis.surface import surface
 from analysis.timeline import timeline
 from analysis.trace import Trace
 from analysis.tuning import Tuning
-from analysis.wording import counted, few_prompts, percent, workforce
+from analysis.wording import counted, few_prompts, percent, signed, workforce
 
 T = TypeVar("T")
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -217,7 +217,9 @@ def _drift_notes(seen: Observation) -> Iterable[str]:
     )
     beside = {name: span.correlation.plain["max_entropy"] for name, span in seen.mismatched.items()}
     if beside:
-        told = ", ".join(f"{SPANS[name]} {one.rho:+.2f} {one.interval_text}" for name, one in beside.items())
+        told = ", ".join(
+            f"{SPANS[name]} {signed(one.rho)} {one.interval_text}" for name, one in beside.items()
+        )
         yield f"mismatched prompts, each one's max entropy beside the drift of the next: {told}"
     yield f"volatility: {'; '.join(seen.volatility.described)}"
 

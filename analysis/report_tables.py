@@ -14,7 +14,7 @@ from analysis.ranks import RankCorrelation
 from analysis.settings import Setting, setting_texts
 from analysis.trace import Trace
 from analysis.tuning import Tuning
-from analysis.wording import NOT_MEASURED, figure, percent, quartiles
+from analysis.wording import NOT_MEASURED, figure, percent, quartiles, signed
 
 # Not every setting in every row: all but one or two of them would be the same down the column.
 SETTING = "policy and its settings beside the defaults"
@@ -147,10 +147,10 @@ def correlation_table(seen: Observation) -> pd.DataFrame:
 
 def _span_rows(steps: str, span: Span) -> Iterator[dict[str, str]]:
     def interval(found: RankCorrelation) -> str:
-        return NOT_MEASURED if np.isnan(found.low) else f"{found.low:+.2f} to {found.high:+.2f}"
+        return NOT_MEASURED if np.isnan(found.low) else f"{signed(found.low)} to {signed(found.high)}"
 
     def rho(value: float) -> str:
-        return f"{value:+.3f}" if value == value else NOT_MEASURED
+        return signed(value, ".3f") if value == value else NOT_MEASURED
 
     result = span.correlation
     for name, plain in result.plain.items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.cost import num_targets
 from analysis.drift import measured
 from analysis.trace import Trace
 
@@ -16,7 +17,8 @@ class Staleness:
 
     step: int [S']. key, value: float [S', N], mean cosine distance over all positions at each layer.
     hidden: float [S'], the same of the final hidden states that predict the window's masks. flipped:
-    float [S'], share of these masks whose most likely token the full pass changes. full: bool [S'].
+    float [S'], share of these masks whose most likely token the full pass changes. masks: int [S'], how many
+    they are. full: bool [S'].
     """
 
     step: np.ndarray
@@ -24,6 +26,7 @@ class Staleness:
     value: np.ndarray
     hidden: np.ndarray
     flipped: np.ndarray
+    masks: np.ndarray
     full: np.ndarray
 
     def to_frame(self) -> pd.DataFrame:
@@ -36,6 +39,7 @@ class Staleness:
                 "value": self.value.mean(axis=1),
                 "hidden": self.hidden,
                 "flipped": self.flipped,
+                "masks": self.masks,
             }
         )
 
@@ -50,6 +54,7 @@ def staleness(trace: Trace) -> Staleness:
         value=value[looked],
         hidden=measured(trace, "hidden_staleness")[looked],
         flipped=measured(trace, "flipped")[looked],
+        masks=num_targets(trace)[looked],
         full=np.array([step.full for step in trace.steps])[looked],
     )
 

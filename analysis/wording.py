@@ -21,7 +21,16 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def percent(value: float | None) -> str:
-    return NOT_MEASURED if value is None or value != value else f"{value:.1%}"
+    return NOT_MEASURED if value is None or value != value else _zero_plain(f"{value:.1%}")
+
+
+def signed(value: float, form: str = ".2f") -> str:
+    """A coefficient or a difference with its sign; what rounds to zero has none."""
+    return _zero_plain(f"{value:+{form}}")
+
+
+def _zero_plain(text: str) -> str:
+    return text if text.strip("+-0.%") else text.lstrip("+-")
 
 
 def counted(number: int, noun: str) -> str:

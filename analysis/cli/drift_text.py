@@ -10,6 +10,7 @@ from analysis.ranks import RankCorrelation
 from analysis.resampling import drawn_of
 from analysis.roc import Detection
 from analysis.volatility import Volatility
+from analysis.wording import signed
 
 AGES = (0, 1, 2, 4, 8, 16, 32, 64)
 ENTROPY = "max_entropy"
@@ -49,11 +50,11 @@ def _signal_rows(steps: str, span: Span) -> list[list[str]]:
                 [
                     steps,
                     name,
-                    f"{plain.rho:+.3f}",
+                    signed(plain.rho, ".3f"),
                     plain.interval_text,
                     f"{plain.p:.3f}",
-                    f"{partial.rho:+.3f}" if result.count_varies and partial.known else "-",
-                    f"{given.rho:+.3f}" if given.known else "-",
+                    signed(partial.rho, ".3f") if result.count_varies and partial.known else "-",
+                    signed(given.rho, ".3f") if given.known else "-",
                     area(span.detections[name]),
                 ]
             )
@@ -80,7 +81,7 @@ def entropy_table(observations: Sequence[Observation], markdown: bool = False) -
                     f"{seen.pace:.1f}",
                     coefficient(plain),
                     f"{plain.p:.3f}" if plain.known else "-",
-                    f"{result.per_prompt[ENTROPY]:+.3f}" if plain.known else "-",
+                    signed(result.per_prompt[ENTROPY], ".3f") if plain.known else "-",
                     coefficient(result.partial[ENTROPY]) if result.count_varies else "does not vary",
                     coefficient(result.given_step[ENTROPY]),
                     coefficient(beside.correlation.plain[ENTROPY]) if beside else "too few prompts",
@@ -140,7 +141,7 @@ def coefficient(result: RankCorrelation) -> str:
     """A coefficient and its interval."""
     if not result.known:
         return "not measured"
-    return f"{result.rho:+.3f} {result.interval_text}"
+    return f"{signed(result.rho, '.3f')} {result.interval_text}"
 
 
 def area(found: Detection) -> str:

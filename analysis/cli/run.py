@@ -20,7 +20,7 @@ from analysis.observe import no_cache_trace, observe, one_token_a_step, run_trac
 from analysis.probes import StalenessProbe
 from analysis.prompts import Prompt, prompts_text
 from analysis.results import text_of
-from analysis.staleness import summarise_staleness
+from analysis.staleness import StalenessSummary, summarise_staleness
 from analysis.trace import Trace
 from analysis.wording import own_order
 from core import CachePolicy, GenerationConfig, LanguageModel, create_policy, load_model
@@ -166,18 +166,24 @@ def _report(results: Results, wanted: Sequence[Prompt], interrupted: bool) -> li
     ):
         lines.append(f"speed against {name}: {_speedup(results.traces, baseline)}")
     if "flipped" in first.steps[0].measurements:
-        stale = summarise_staleness(results.traces)
-        lines.append(
-            f"staleness over {counted(stale.steps, 'partial step')}: K {stale.key:.2g}, V {stale.value:.2g}, "
-            f"hidden {stale.hidden:.2g} from a full pass, which would change {percent(stale.flipped)} of the "
-            "choices"
-        )
+        lines.append(_staleness_line(summarise_staleness(results.traces)))
     if results.observed:
         lines += ["", *drift_lines(summarise_drift(results.observed))]
     text = text_of(first)
     if len(results.traces) == 1 and text is not None:
         lines += ["", text]
     return lines
+
+
+def _staleness_line(stale: StalenessSummary) -> str:
+    if not stale.steps:
+        return "staleness: no partial step was looked at"
+    begun = f"staleness over {counted(stale.steps, 'partial step')}: K {stale.key:.2g}, V {stale.value:.2g}"
+    # Where two passes decide together, those of one say nothing.
+    if stale.hidden != stale.hidden:
+        return f"{begun} from a full pass; what it would choose is {NOT_MEASURED}"
+    changed = percent(stale.flipped)
+    return f"{begun}, hidden {stale.hidden:.2g} from a full pass, which would change {changed} of the choices"
 
 
 def _row(name: str, trace: Trace) -> list[str]:

@@ -4,7 +4,7 @@ from analysis.cli.text import counted, figure, percent, table
 from analysis.surface import Surface, surface
 from analysis.tuning import Candidate, Tuning
 from analysis.verdict import Verdict
-from analysis.wording import NOT_MEASURED
+from analysis.wording import NOT_MEASURED, signed
 
 
 def verdict_lines(verdict: Verdict, grid: Tuning, markdown: bool = False) -> list[str]:
@@ -42,7 +42,7 @@ def _sentence(verdict: Verdict, objective: str) -> str:
     race = "the race" if objective == "flops" else "the race, what confirms its choice included,"
     if verdict.excess is None:
         return f"{race} took {spent}; there are no two choices to compare"
-    return f"{race} took {spent}; its choice costs {verdict.excess:+.1%} against the grid's"
+    return f"{race} took {spent}; its choice costs {signed(verdict.excess, '.1%')} against the grid's"
 
 
 def map_lines(plane: Surface, grid: Tuning, markdown: bool = False) -> list[str]:

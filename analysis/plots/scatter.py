@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from analysis.correlation import SIGNALS, Correlation, DriftPairs
 from analysis.plots.theme import BLUE, LOOK, apply_theme, empty_figure, step_numbers
 from analysis.ranks import RankCorrelation
-from analysis.wording import counted
+from analysis.wording import counted, signed
 
 TITLE = "Entropy and the drift that follows"
 MANY_POINTS = 2000
@@ -25,7 +25,7 @@ def coefficient_text(name: str, result: RankCorrelation) -> str:
 
 
 def _short_text(name: str, result: RankCorrelation) -> str:
-    return f"{name} {result.rho:+.2f} {result.interval_text}" if result.known else f"{name} not measured"
+    return f"{name} {signed(result.rho)} {result.interval_text}" if result.known else f"{name} not measured"
 
 
 def ranked_lines(pairs: DriftPairs, correlation: Correlation, signal: str = "max_entropy") -> list[str]:

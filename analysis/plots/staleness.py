@@ -16,12 +16,16 @@ from analysis.plots.theme import (
     zeros_text,
 )
 from analysis.staleness import Staleness
+from analysis.wording import counted
 
 TITLE = "Staleness of the cache against a full pass"
 
 
 def staleness_figure(staleness: Staleness) -> go.Figure:
-    """Above: cosine distance of K, V (mean of layers) and hidden states, log axis. Below: choices changed."""
+    """Above: cosine distance of K, V (mean of layers) and hidden states, log axis. Below: choices changed.
+
+    Full steps made their cache anew and are at 0 by definition; zeros that are told are of partial ones.
+    """
     if not len(staleness.step):
         return empty_figure(TITLE, "no step looked at")
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.65, 0.35])
@@ -44,13 +48,15 @@ def staleness_figure(staleness: Staleness) -> go.Figure:
     figure.add_bar(
         x=step_numbers(staleness.step),
         y=staleness.flipped,
+        customdata=[counted(int(number), "mask") for number in staleness.masks],
         name="choices changed",
         marker_color=LOOK.warning,
-        hovertemplate="step %{x}: %{y:.0%} of the masks<extra></extra>",
+        hovertemplate="step %{x}: %{y:.0%} of %{customdata}<extra></extra>",
         row=2,
         col=1,
     )
-    zeros = zeros_text(np.concatenate([values for _, values, _ in curves]))
+    partial = np.concatenate([values[~staleness.full.astype(bool)] for _, values, _ in curves])
+    zeros = zeros_text(partial, "values of partial steps ")
     apply_theme(figure, TITLE, "", f"cosine distance{zeros}", height=400)
     figure.update_yaxes(type="log", exponentformat="power", row=1, col=1)
     figure.update_yaxes(title_text="changed", tickformat=".0%", rangemode="tozero", row=2, col=1)

@@ -38,12 +38,12 @@ def over_steps(figure: go.Figure, num_steps: int) -> None:
     figure.update_xaxes(range=[0.4, num_steps + 0.6])
 
 
-def zeros_text(values: np.ndarray) -> str:
+def zeros_text(values: np.ndarray, of: str = "") -> str:
     """A second line for the title of a logarithmic axis: how many values it has no place for. NaN was not
-    observed.
+    observed. of: what values they are.
     """
     zeros, known = int((values == 0).sum()), int((~np.isnan(values)).sum())
-    return f"<br>({zeros} of {known} at exactly 0 not drawn)" if zeros else ""
+    return f"<br>({zeros} of {known} {of}at exactly 0 not drawn)" if zeros else ""
 
 
 def translucent(colour: str, opacity: float) -> str:

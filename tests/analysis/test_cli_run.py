@@ -11,7 +11,7 @@ from analysis import Trace
 from analysis.__main__ import main
 from analysis.cli import run as run_module
 from analysis.cli.symbols import SYMBOLS
-from analysis.prompts import read_prompts
+from analysis.prompts import Prompt, read_prompts
 from analysis.results import text_of
 from core import POLICIES, GenerationConfig
 from tests import tiny
@@ -79,7 +79,7 @@ def test_an_empty_answer_is_told_and_not_left_blank(
     tokens = (end if ends_first else end + 1, *[end] * (trace.gen_length - 1))
     written = replace(trace, tokens=tokens, text=text, model={**trace.model, "num_parameters": 9})
     assert text_of(written) == told
-    lines = run_module._report(run_module.Results([written], [None]), 1, False)
+    lines = run_module._report(run_module.Results([written], [None]), [Prompt("a")], False)
     assert lines[-1] == told or told is None
 
 

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from analysis.__main__ import main
+from analysis.cli.run import _staleness_line
 from analysis.journal import Journal
 from analysis.prompts import Prompt, prompts_text
+from analysis.staleness import StalenessSummary
+from analysis.wording import percent, signed
 from core.training.problems import held_out
 
+NAN = float("nan")
 SHORT = ["--gen-length", "16", "--block-length", "8", "--dtype", "float32", "--device", "cpu"]
 ALIKE = "4 prompts, 3 of different content"
 COMMANDS = {
@@ -99,3 +103,28 @@ def test_the_fastest_row_is_defined_as_it_is_chosen(
     said = " ".join(capsys.readouterr().out.split())
     assert "of the row of most tokens/s, over this row's." in said
     assert "prompt by prompt another may come out above 1." in said
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(-0.001, "0.00"), (0.001, "0.00"), (-0.0, "0.00"), (-0.25, "-0.25"), (0.25, "+0.25")]
+)
+def test_what_rounds_to_zero_has_no_sign(value: float, told: str) -> None:
+    assert signed(value) == told
+    assert percent(-0.0004) == "0.0%"
+    assert percent(-0.1) == "-10.0%"
+    assert percent(1.0) == "100.0%"
+
+
+@pytest.mark.parametrize(
+    ("stale", "said"),
+    [
+        (StalenessSummary(0.1, 0.2, 0.3, 0.5, 1), "staleness over 1 partial step: K 0.1, V 0.2, hidden 0.3"),
+        (StalenessSummary(0.1, 0.2, 0.3, 0.5, 2), "would change 50.0% of the choices"),
+        (StalenessSummary(0.1, 0.2, NAN, NAN, 2), "V 0.2 from a full pass; what it would choose is not meas"),
+        (StalenessSummary(NAN, NAN, NAN, NAN, 0), "staleness: no partial step was looked at"),
+    ],
+)
+def test_staleness_says_of_what_it_is(stale: StalenessSummary, said: str) -> None:
+    line = _staleness_line(stale)
+    assert said in line
+    assert "nan" not in line

@@ -133,6 +133,28 @@ def test_a_cache_never_refreshed_goes_stale_and_only_looked_at_steps_say_so(mode
     assert pooled.steps == 2 * (len(looked.step) - 1)
     drawn = staleness_figure(looked).data
     np.testing.assert_allclose(drawn[1].y[1:], stale[2::2], rtol=1e-6)
+    # What a share is of stands beside it: one mask in one changes often.
+    masks, size = [], CONFIG.block_length
+    for step in trace.steps:
+        left = [at for at, when in enumerate(trace.decoded_at) if when >= step.step]
+        masks.append(sum(at // size == left[0] // size for at in left))
+    assert looked.masks.tolist() == masks[::2]
+    assert drawn[3].customdata[0] == f"{masks[0]} masks"
+
+
+def test_full_steps_are_no_zeros_that_a_figure_leaves_out(model: LanguageModel) -> None:
+    """They are at 0 by definition, and were counted beside what a cache kept exactly."""
+    policy = create_policy("entropy", entropy_threshold=float("inf"), recent=0)
+    trace = run_trace(model, tiny.PROMPTS[0], CONFIG, policy, [StalenessProbe(model)])
+    looked = staleness(trace)
+    assert looked.full.tolist() == [True] + [False] * (len(trace.steps) - 1)
+    zero, one = np.zeros_like(looked.hidden), np.ones_like(looked.hidden)
+    kept = replace(looked, key=one[:, None], value=one[:, None], hidden=np.where(looked.full, 0, one))
+    assert "not drawn" not in staleness_figure(kept).layout.yaxis.title.text
+    kept = replace(kept, hidden=zero)
+    counted = len(zero) - 1
+    told = f"({counted} of {3 * counted} values of partial steps at exactly 0 not drawn)"
+    assert told in staleness_figure(kept).layout.yaxis.title.text
     with pytest.raises(ValueError, match="every"):
         StalenessProbe(model, every=0)
 
