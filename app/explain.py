@@ -19,7 +19,7 @@ from analysis.plots import (
 from analysis.plots.detection import SIGNAL_NAMES, area_text
 from analysis.probes import StalenessProbe
 from analysis.projection import project
-from analysis.roc import Detection
+from analysis.roc import MIN_FOUND, Detection
 from analysis.staleness import staleness, summarise_staleness
 from analysis.timeline import timeline
 from analysis.trace import Trace
@@ -105,14 +105,16 @@ def _found(pairs: DriftPairs) -> list[Detection]:
 
 
 def _best_text(found: Sequence[Detection]) -> str:
-    """Which signals are told from chance, either way, and which of them finds the most if that is clear."""
-    known = [detection for detection in found if detection.area == detection.area]
+    """Which signals differ from chance, either way, and which of them finds the most if that is clear."""
+    known = [detection for detection in found if detection.low == detection.low]
     if not known:
-        return "too few to tell"
-    above = sorted((one for one in known if one.low > CHANCE), key=lambda one: -one.area)
-    below = sorted((one for one in known if one.high < CHANCE), key=lambda one: one.area)
+        return f"too few to tell: {MIN_FOUND} steps to find are needed"
+    # One of several unrelated signals looks related more often than each of them.
+    bounds = [(one, *one.bounds(len(known))) for one in known]
+    above = sorted((one for one, low, _ in bounds if low > CHANCE), key=lambda one: -one.area)
+    below = sorted((one for one, _, high in bounds if high < CHANCE), key=lambda one: one.area)
     if not above and not below:
-        return "none is told from chance"
+        return "none differs from chance"
     text = _leading_text(above, known) if above else "none finds more than chance"
     # An alarm that is silent where drift is large tells of it as well as one that rings.
     return f"{text}; the other way round, below chance: {_areas(below)}" if below else text

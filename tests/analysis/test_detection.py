@@ -70,3 +70,24 @@ def test_a_better_detector_beats_a_worse_one_and_an_equal_one_does_not() -> None
     assert not good.beats(good)
     assert good.varies
     assert not same.varies
+
+
+def test_few_steps_to_find_have_an_area_and_no_interval() -> None:
+    """Resamples of a handful are all alike, and made a signal of most that had nothing to do with it."""
+    rng = np.random.default_rng(4)
+    for steps, sure in ((60, False), (120, True)):
+        found = detect(pairs_of(*rng.normal(size=(2, steps))))
+        assert 0 < found.area < 1
+        assert (found.low == found.low) == sure
+        assert (len(found.drawn) > 0) == sure
+
+
+def test_of_unrelated_signals_hardly_one_differs_from_chance() -> None:
+    """Four at a time, 110 steps that resemble their neighbours: the bounds allow for the choice among them."""
+    rng, told = np.random.default_rng(5), 0
+    for _ in range(40):
+        drift = autoregression(0.5, 110, rng)
+        found = [detect(pairs_of(autoregression(0.5, 110, rng), drift)) for _ in range(4)]
+        bounds = [one.bounds(len(found)) for one in found]
+        told += any(low > 0.5 or high < 0.5 for low, high in bounds)
+    assert told <= 8

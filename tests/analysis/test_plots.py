@@ -162,8 +162,13 @@ def test_a_signal_that_never_varies_is_no_curve_and_takes_no_working_point(watch
     assert [curve.name.split(" ")[1] for curve in curves] == ["doubt", "entropy"]
     assert (chance.name, point.name) == ("chance", "τ = 0.5")
     assert detection_figure(found[:3], 0.5).data[-1].name == "chance", "tau is a threshold of entropy"
-    assert f"[{found[3].low:.2f}, {found[3].high:.2f}]" in curves[-1].name
+    assert f"{found[3].area:.2f}" in curves[-1].name
     assert not detection_figure(found[:2], 0.5).data
+
+
+def test_an_area_stands_with_its_interval() -> None:
+    found = detect(pairs_of(*np.random.default_rng(6).normal(size=(2, 150))))
+    assert f"[{found.low:.2f}, {found.high:.2f}]" in detection_figure([found]).data[0].name
 
 
 def test_recompute_map_draws_the_canvas_by_step(trace: Trace) -> None:
