@@ -180,5 +180,7 @@ def test_run_brings_the_tokens_into_sight_and_keeps_stop_in_reach(open_page: Ope
     assert -60 < grid[2] < 422
     [stop] = boxes(page, "#stop")
     assert 0 < stop[2] < stop[4] <= 844
+    [player] = boxes(page, "#grid .es-player")
+    assert 0 < player[2] < player[4] <= stop[2]
     page.click("#stop")
     wait_for(page, "stopped")
