@@ -1,7 +1,6 @@
 """Figures for the page: each with a title, one sentence on how to read it, and what its numbers are of."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -153,15 +152,11 @@ def scatter_panel(record: RunRecord) -> str:
         return not_watched(record, SCATTER, 340)
     pairs = drift_pairs([trace])
     ranked = correlate(pairs, ["max_entropy"])
-    headline = [_of_second_pass(line) for line in ranked_lines(pairs, ranked)]
+    # Beside the run above, "this run" would be taken for it.
+    headline = [line.replace("of this run", f"of {SECOND_PASS}") for line in ranked_lines(pairs, ranked)]
     figure = scatter_figure(pairs, ranked, threshold=_threshold(record))
     links = [{"kind": "watched", "custom": 0, "offset": 1, "positions": commits(trace)}]
     return observed_value(record, SCATTER, 340, figure, headline, links)
-
-
-def _of_second_pass(line: str) -> str:
-    """A line of the analysis, read beside another run: whose steps these are, and no sign before a 0."""
-    return re.sub(r"[+-](0\.00)\b", r"\1", line.replace("of this run", f"of {SECOND_PASS}"))
 
 
 def commits(trace: Trace) -> list[list[int]]:

@@ -10,7 +10,7 @@ from app.cards import cards
 from app.drift import measure_drift
 from app.examples import recorded_example
 from app.explain import signals_panel
-from app.figures import _of_second_pass, scatter_panel
+from app.figures import scatter_panel
 from app.job import Job
 from app.perform import perform
 from app.workshop import Workshop
@@ -64,11 +64,6 @@ def test_figures_of_the_second_pass_do_not_speak_of_this_run(panel: Callable[...
     assert "n = 55 steps of the second pass" in lines
     assert "this run" not in lines
     assert value["about"].startswith("Not of the run above, but of the second pass")
-
-
-def test_what_is_rounded_to_zero_has_no_sign() -> None:
-    line = "Spearman -0.00 [-0.26, +0.00], p = 0.89; -0.003 stays"
-    assert _of_second_pass(line) == "Spearman 0.00 [-0.26, 0.00], p = 0.89; -0.003 stays"
 
 
 @pytest.mark.parametrize(
