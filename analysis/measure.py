@@ -11,7 +11,7 @@ from analysis.observe import one_token_a_step, run_trace
 from analysis.prompts import Prompt
 from analysis.records import record
 from analysis.settings import Setting
-from core import GenerationConfig, LanguageModel
+from core import GenerationConfig, LanguageModel, NotFiniteError
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,12 @@ class Outcome:
                 raise ValueError(f"{name} is {getattr(outcome, name)}; allowed: above 0")
         if not outcome.tokens:
             raise ValueError("tokens is empty; allowed: at least one")
+        for name, most in (("num_tokens", len(outcome.tokens)), ("full_steps", outcome.steps)):
+            if not 0 <= getattr(outcome, name) <= most:
+                raise ValueError(f"{name} is {getattr(outcome, name)}; allowed: 0 to {most}")
+        for name in ("recompute_ratio", "decision_overhead"):
+            if not 0 <= getattr(outcome, name) <= 1:
+                raise ValueError(f"{name} is {getattr(outcome, name)}; allowed: 0 to 1")
         return outcome
 
 
@@ -85,9 +91,12 @@ def to_frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:
 
 
 def measure(model: LanguageModel, prompts: Sequence[Prompt], base: GenerationConfig, unit: Unit) -> Outcome:
-    """Decode one unit, alone in its batch."""
+    """Decode one unit, alone in its batch. NotFiniteError names its prompt."""
     prompt = prompts[unit.prompt]
-    trace = run_trace(model, prompt.content, unit.setting.decoding(base), unit.setting.make_policy())
+    try:
+        trace = run_trace(model, prompt.content, unit.setting.decoding(base), unit.setting.make_policy())
+    except NotFiniteError as error:
+        raise NotFiniteError(f"prompt {unit.prompt}: {error}") from None
     totals, spent = trace.totals, cost(trace)
     return Outcome(
         setting=unit.setting.label,

@@ -72,6 +72,20 @@ def test_no_run_is_measured_under_two_names(rule: str, steps: int | None) -> Non
     assert (slowest.unmask, slowest.quota_steps) == ("quota", base.gen_length)
 
 
+def test_an_answer_cut_short_or_drawn_out_agrees_no_further_than_it_does() -> None:
+    """Up to the later of the two ends: else whoever ends at once agrees with everybody."""
+    whole, short, (end,) = (5, 6, 7, 1, 1, 1), (5, 1, 1, 1, 1, 1), EOS
+    assert end == 1
+    assert agreement(short, whole, EOS) == agreement(whole, short, EOS) == pytest.approx(2 / 4)
+    assert agreement(whole, whole, EOS) == 1
+
+
+def test_tokens_a_second_are_the_median_of_the_prompts() -> None:
+    runs = [outcome(NONE, prompt, 0, seconds) for prompt, seconds in enumerate((1.0, 2.0, 30.0))]
+    [row] = summarise(runs, [NONE], BASE, EOS).summaries
+    assert row.tokens_per_second == pytest.approx(3 / 2)
+
+
 def test_speedups_are_medians_of_the_prompts_ratios() -> None:
     slow = vanilla(BASE)
     runs = [outcome(slow, p, 0, 8.0) for p in (0, 1)] + [outcome(NONE, p, 0, 4.0) for p in (0, 1)]

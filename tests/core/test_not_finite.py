@@ -72,7 +72,10 @@ def test_a_command_keeps_the_traces_of_the_prompts_before(
     assert "no finite numbers at step 1" in said
 
 
-def test_a_journal_keeps_the_runs_before(arguments: list[str], tmp_path: Path) -> None:
+def test_a_journal_keeps_the_runs_before(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     journal = tmp_path / "journal.jsonl"
     assert main(["compare", *arguments, "--policies", "entropy", "--journal", str(journal)]) == 1
+    assert "prompt 1: the model's logits" in capsys.readouterr().err
     assert journal.read_text().count('"prompt": 0') == 3
