@@ -75,8 +75,8 @@ SCATTER = Reading(
         ),
         (
             "in brackets",
-            "95 % interval for the steps of this run, by bootstrap; other prompts may differ by more. As "
-            "successive steps resemble each other, blocks of them are drawn, not single steps; where they "
+            "95 % interval for the steps of the second pass, by bootstrap; other prompts may differ by more. "
+            "As successive steps resemble each other, blocks of them are drawn, not single steps; where they "
             "change slowly the interval is still somewhat too narrow. Fewer than eight steps have none.",
         ),
         (
@@ -105,7 +105,7 @@ VOLATILITY = Reading(
         ("steps since unmasking", "Age of the token; 0 is the jump from a mask's vectors to the token's."),
         (
             "interval",
-            "95 % interval of the mean for the tokens of this run, by bootstrap of blocks of tokens "
+            "95 % interval of the mean for the tokens of the second pass, by bootstrap of blocks of tokens "
             "committed one after another; other prompts may differ by more.",
         ),
         (
@@ -179,8 +179,8 @@ SIGNALS = Reading(
         ("area", "Of what lies under the curve: 1 finds every one without a false alarm, 0.5 is chance."),
         (
             "in brackets",
-            "95 % interval of the area for the steps of this run, by bootstrap of blocks of them. It is the "
-            "signal's own: the best of several is somewhat too good.",
+            "95 % interval of the area for the steps of the second pass, by bootstrap of blocks of them. It "
+            "is the signal's own: the best of several is somewhat too good.",
         ),
         (
             "within noise",
