@@ -79,6 +79,12 @@ def _performed(
     request: gr.Request | None,
 ) -> RunRecord:
     try:
+        # Gradio hands on whatever JSON it was sent.
+        if not isinstance(policies, list) or not all(isinstance(policy, str) for policy in policies):
+            raise ValueError("policies are no list of texts; allowed: names, or name:setting=value")
+        for name, value in (("prompt", prompt), ("model", model)):
+            if not isinstance(value, str):
+                raise ValueError(f"{name} is {value!r}; allowed: a text")
         if not 1 <= len(policies) <= MAX_LANES:
             raise ValueError(f"policies are {len(policies)}; allowed: 1 to {MAX_LANES}")
         first, *others = [lane_form(policy) for policy in policies]

@@ -66,6 +66,25 @@ def test_program_can_list_run_and_compare(address: str) -> None:
     assert set(named) == set(ENDPOINTS)
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("run", ["one two", 5, SHORT, "embedded"], "policies are no list of texts"),
+        ("compare", ["one two", [5], SHORT, "embedded"], "policies are no list of texts"),
+        ("compare", ["one two", None, SHORT, "embedded"], "policies are no list of texts"),
+        ("compare", ["one two", "none", SHORT, "embedded"], "policies are no list of texts"),
+        ("run", ["one two", "none", SHORT, ["embedded"]], "model is \\['embedded'\\]; allowed: a text"),
+        ("run", [7, "none", SHORT, "embedded"], "prompt is 7; allowed: a text"),
+        ("run", ["one two", "none", "short", "embedded"], "generation"),
+    ],
+)
+def test_arguments_of_another_kind_are_one_sentence(
+    address: str, name: str, data: list[object], told: str
+) -> None:
+    with pytest.raises(AssertionError, match=told):
+        call(address, name, *data)
+
+
 def test_example_of_the_handbook_runs(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     [example] = re.findall(r"```python\n(.*?)```", HANDBOOK.read_text(encoding="utf-8"), re.DOTALL)
     assert "http://127.0.0.1:7860" in example
