@@ -75,17 +75,23 @@ def confirming_units(setting: Setting, prompts: Sequence[int], full_grid: int) -
 
 
 def slow_units(slowest: Setting, confirming: Sequence[Unit]) -> list[Unit]:
-    """One run of one token a step without a cache on a few of the prompts that confirm the choice."""
+    """One run of one token a step without a cache on a few of the prompts that confirm the choice.
+
+    None where no cache decodes so anyway: the confirmation has told that.
+    """
     prompts = list(dict.fromkeys(unit.prompt for unit in confirming))
     beside = next((one.setting for one in confirming if one.setting != reference_of(one.setting)), None)
-    return [Unit(as_long(slowest, beside), prompt, 1) for prompt in prompts[:SLOW_PROMPTS]] if beside else []
+    if beside is None or as_long(slowest, beside) == reference_of(beside):
+        return []
+    return [Unit(as_long(slowest, beside), prompt, 1) for prompt in prompts[:SLOW_PROMPTS]]
 
 
 def as_long(slowest: Setting, beside: Setting) -> Setting:
     """One token a step for as many tokens as another setting generates, in its blocks."""
     shape = ("gen_length", "block_length")
     own = {name: value for name, value in beside.generation.items() if name in shape}
-    if "gen_length" in own:
+    # Where no cache is one token a step anyway, its steps are not set but follow the length.
+    if "gen_length" in own and "steps" in slowest.generation:
         own["steps"] = own["gen_length"]
     return replace(slowest, generation={**slowest.generation, **own})
 

@@ -172,6 +172,16 @@ def test_one_token_a_step_is_of_the_choices_own_length() -> None:
     assert [one.key for one in made.choosing] == [one.key for one in spent if "quota" not in one.setting]
 
 
+@pytest.mark.parametrize("grid", [GRID, [Setting.parse("entropy:gen_length=8,block_length=8")]])
+def test_where_no_cache_is_one_token_a_step_it_is_not_told_twice(grid: list[Setting]) -> None:
+    slowest = vanilla(GenerationConfig(gen_length=32, unmask="quota"))
+    made = Search(grid, 4, Goal(objective="seconds"), EOS, slowest=slowest)
+    spent = list(made.run(Noisy(0, 0.5)))
+    assert len({one.key for one in spent}) == len(spent) == made.result().measured
+    assert made.result().gains == ()
+    assert "of one token a step" not in made.result().runs
+
+
 def test_of_operations_one_token_a_step_is_not_measured() -> None:
     made = Search(GRID, 8, Goal(objective="flops"), EOS, slowest=vanilla(GenerationConfig(gen_length=32)))
     assert all("quota" not in one.setting for one in made.run(made_up))
