@@ -16,6 +16,7 @@ from app.history import LETTERS
 from app.links import query_of
 from app.offline import drawn_figures, offline_page
 from app.runs import RunRecord
+from core import POLICIES
 
 TextsOf = Callable[[Trace], TokenText]
 # What a spreadsheet takes for the beginning of a formula.
@@ -52,9 +53,14 @@ def write_bundle(record: RunRecord, texts_of: TextsOf, folder: Path) -> Path:
     return path
 
 
+def _known(record: RunRecord) -> bool:
+    """Whether all its policies are ours: an opened trace may be of another, which no link can ask for."""
+    return all(lane.spec.name in POLICIES for lane in record.lanes)
+
+
 def contents(record: RunRecord, texts_of: TextsOf) -> Iterator[tuple[str, str]]:
     """Files of the bundle. Runs of several jobs side by side have no one link to bring them back."""
-    link = query_of(record.job) if record.job.prompt and record.same_job else ""
+    link = query_of(record.job) if record.job.prompt and record.same_job and _known(record) else ""
     yield "README.md", NOTES.format(run=record.run_id, about=about(record))
     frame = FrameFeed(record, texts_of).frame("done", whole=True)
     yield "report.html", offline_page(record, frame, link)

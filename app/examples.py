@@ -11,7 +11,7 @@ from app.frames import FrameFeed
 from app.job import Job, LaneSpec
 from app.panels import ASSETS
 from app.runs import LaneRun, RunRecord
-from core import GenerationConfig
+from core import POLICIES, GenerationConfig
 
 FOLDER = ASSETS / "traces"
 RUN, OBSERVATION, TOKENS = FOLDER / "entropy.json", FOLDER / "drift.json", FOLDER / "tokens.json"
@@ -42,6 +42,11 @@ def record_of(trace: Trace, run_id: str, order: int, observation: Trace | None =
         generation = GenerationConfig(**trace.generation)
     except TypeError as error:
         raise ValueError(f"trace: generation: {error}") from None
+    if spec.name in POLICIES:
+        try:
+            spec.policy()
+        except ValueError as error:
+            raise ValueError(f"trace: policy: {error}") from None
     prompt = trace.prompt or ", ".join(map(str, trace.prompt_ids))
     job = Job(prompt, (spec,), generation, model=str(trace.model["ref"]))
     lane = LaneRun(spec, trace, "done" if trace.complete else "stopped")

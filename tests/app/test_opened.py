@@ -10,9 +10,10 @@ import pytest
 from analysis.observe import run_trace
 from analysis.probes import StalenessProbe
 from analysis.trace import Trace
+from app.bundle import write_bundle
 from app.cards import about
 from app.explain import staleness_panel
-from app.history import picked
+from app.history import history, picked
 from app.job import Job
 from app.opened import forms_of_record, opened_record, read_trace
 from app.workshop import Workshop
@@ -62,6 +63,25 @@ def test_policy_unknown_here_leaves_the_form_as_it_was(trace: Trace) -> None:
     forms, told = forms_of_record(opened_record(other, "opened-1", 1, takes_ids=False))
     assert set(forms) == {"prompt", "generation"}
     assert "none of these" in told
+
+
+def test_policy_unknown_here_is_shown_listed_and_packed_all_the_same(
+    trace: Trace, workshop: Workshop, tmp_path: Path
+) -> None:
+    other = replace(trace, policy={"name": "mine", "config": {"x": 1}})
+    record = opened_record(other, "opened-1", 1, takes_ids=False)
+    workshop.runs.keep("me", record)
+    assert "mine" in str(history(workshop.runs.of("me")))
+    assert write_bundle(record, workshop.texts_of, tmp_path).is_file()
+
+
+@pytest.mark.parametrize("config", [{"new_setting": 1}, {"entropy_threshold": "abc"}, {"recent": -1}])
+def test_settings_that_a_known_policy_has_not_are_refused_before_the_run_is_kept(
+    trace: Trace, config: dict
+) -> None:
+    """Once kept, it would break the list of runs with every later one."""
+    with pytest.raises(ValueError, match="trace: policy: "):
+        opened_record(replace(trace, policy={"name": "entropy", "config": config}), "opened-1", 1, False)
 
 
 def test_ids_are_decoded_again_as_they_were(trace: Trace, worded: LanguageModel) -> None:
