@@ -38,6 +38,8 @@ from analysis.tuning import Tuning
 from analysis.wording import counted, few_prompts, percent, signed, workforce
 
 T = TypeVar("T")
+# Files that a title names.
+MOST_NAMED = 3
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
@@ -118,13 +120,13 @@ def table_html(frame: pd.DataFrame) -> Markup:
 
 
 def _runs(results: Results) -> Iterable[Section]:
-    for traces in results.runs.values():
+    for key, traces in results.runs.items():
         policy = traces[0].policy
         setting = Setting(str(policy["name"]), policy["config"])
         line, first = timeline(traces[0]), traces[0].steps[:1]
         stale = [staleness(traces[0])] if first and "flipped" in first[0].measurements else []
         yield Section(
-            title=f"Runs of {setting.described}",
+            title=_titled(f"Runs of {setting.described}", results.sources_of_runs.get(("runs", key), [])),
             notes=(_described(traces), *diagnose(traces).findings()),
             table=run_table(traces),
             texts=tuple(_text(index, trace) for index, trace in enumerate(traces)),
@@ -148,13 +150,14 @@ def _ids(tokens: Sequence[int]) -> str:
 
 
 def _observed(results: Results) -> Iterable[Section]:
-    for traces in results.observed.values():
+    for key, traces in results.observed.items():
+        files = results.sources_of_runs.get(("observed", key), [])
         rule = traces[0].generation["unmask"]
         pairs, seen = drift_pairs(traces), summarise_drift(traces)
         ranked = replace(seen.spans["all"].correlation, without_tail=seen.spans["answer"].correlation)
         found = seen.spans["answer"].detections
         yield Section(
-            title=f"Drift without a cache, {rule} rule",
+            title=_titled(f"Drift without a cache, {rule} rule", files),
             notes=(_described(traces), *_drift_notes(seen)),
             table=correlation_table(seen),
             figures=(
@@ -167,24 +170,34 @@ def _observed(results: Results) -> Iterable[Section]:
 
 
 def _measured(results: Results) -> Iterable[Section]:
-    for comparison, holds in _with_decoding(results, "comparison", results.comparisons):
+    for comparison, holds, files in _with_decoding(results, "comparison", results.comparisons):
         notes = (*holds, *defaults_notes(one.setting for one in comparison.summaries))
-        yield Section("Settings side by side", notes, comparison_table(comparison))
-    for tuning, holds in _with_decoding(results, "tuning", results.tunings):
+        yield Section(_titled("Settings side by side", files), notes, comparison_table(comparison))
+    for tuning, holds, files in _with_decoding(results, "tuning", results.tunings):
         notes = (*holds, *_chosen(tuning), *defaults_notes(c.setting.label for c in tuning.candidates))
-        yield Section("Tuning", notes, tuning_table(tuning), tuple(_tuning_figures(tuning)))
-    for points, holds in _with_decoding(results, "bench", results.benches):
+        yield Section(_titled("Tuning", files), notes, tuning_table(tuning), tuple(_tuning_figures(tuning)))
+    for points, holds, files in _with_decoding(results, "bench", results.benches):
         quantities = ("decision_overhead", "partial_seconds", "full_seconds")
         figures = tuple(plots.scaling_figure(points, quantity) for quantity in quantities)
         notes = (*holds, *defaults_notes(point.setting for point in points))
-        yield Section("Speed by size", notes, bench_table(points), figures)
+        yield Section(_titled("Speed by size", files), notes, bench_table(points), figures)
 
 
-def _with_decoding(results: Results, kind: str, found: Sequence[T]) -> Iterable[tuple[T, tuple[str, ...]]]:
-    """Each result with what its numbers hold for."""
-    return (
-        ((one, (words,)) for one, words in zip(found, results.decodings[kind], strict=True)) if found else ()
-    )
+def _with_decoding(
+    results: Results, kind: str, found: Sequence[T]
+) -> Iterable[tuple[T, tuple[str, ...], list[str]]]:
+    """Each result with what its numbers hold for and the file it is from, where that is known."""
+    for index, one in enumerate(found):
+        files = results.sources[kind][index : index + 1] if kind in results.sources else []
+        yield one, (results.decodings[kind][index],), files
+
+
+def _titled(title: str, files: Sequence[str]) -> str:
+    """A title with the files that it is of: those of several would read alike."""
+    if not files:
+        return title
+    more = f" and {counted(len(files) - MOST_NAMED, 'more file')}" if len(files) > MOST_NAMED else ""
+    return f"{title} ({', '.join(files[:MOST_NAMED])}{more})"
 
 
 def _tuning_figures(tuning: Tuning) -> Iterable[go.Figure]:

@@ -20,6 +20,10 @@ from core import GenerationConfig
 
 MACHINE_FIELDS = ("python", "torch", "platform", "processor", "threads", "command")
 MODEL_FIELDS = ("ref", "family", "num_parameters", "dtype", "device")
+FILES = (
+    "files of run, compare, tune or bench --json, run --drift-json, observe --traces, sweep --out, "
+    "compare or tune --journal, or export (Parquet)"
+)
 # What to give in place of a file that holds too little, by the kind it says it is: to `report`, to `export`.
 FOR_REPORT = {"observation": "of observe give the file of --traces"}
 FOR_EXPORT = {
@@ -33,7 +37,8 @@ class Results:
     """runs: traces by what they share (see `shared_by`); observed: no-cache traces with drift, likewise.
     environments: each different one that a file brought, with its command. decodings: of each of
     comparisons, tunings and benches in order, the model, machine and decoding that its numbers hold for,
-    in words.
+    in words. sources: likewise the name of the file that it is from. sources_of_runs: the names of those of
+    a group of `runs` or `observed`, by that word and its key.
     """
 
     runs: dict[str, list[Trace]] = field(default_factory=dict)
@@ -43,25 +48,32 @@ class Results:
     benches: list[list[BenchPoint]] = field(default_factory=list)
     environments: list[dict[str, Any]] = field(default_factory=list)
     decodings: dict[str, list[str]] = field(default_factory=dict)
+    sources: dict[str, list[str]] = field(default_factory=dict)
+    sources_of_runs: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
 
 def read_results(paths: Sequence[Path]) -> Results:
     """Read files of run, compare, sweep, tune and bench. Raises ValueError naming a file of none of them."""
     results = Results()
+    names = [path.name for path in paths]
     for path in paths:
+        # Files of one name in two folders are told apart by where they are.
+        name = path.name if names.count(path.name) == 1 else str(path)
         try:
             if path.suffix == ".parquet":
-                _add_journal(results, *read_parquet(path))
+                _add_journal(results, name, *read_parquet(path))
                 continue
             text = path.read_text(encoding="utf-8")
             records = _records(text)
             if records and isinstance(records[0], dict) and records[0].get("kind") == "journal":
-                _add_journal(results, records[0], [Outcome.from_json(one) for one in records[1:]])
+                _add_journal(results, name, records[0], [Outcome.from_json(one) for one in records[1:]])
                 continue
             for one in records:
-                _add(results, one)
+                _add(results, name, one)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise ValueError(f"{path.name} is no JSON; allowed: {FILES}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{path.name} is no result of run, compare, sweep, tune or bench ({error})"
@@ -81,10 +93,10 @@ def _records(text: str) -> list[Any]:
     return [json.loads(line) for line in (lines[:-1] if cut else lines)]
 
 
-def _add(results: Results, found: Any) -> None:
+def _add(results: Results, name: str, found: Any) -> None:
     kind = found.get("kind", "trace") if isinstance(found, dict) else None
     if kind == "trace":
-        _add_trace(results, Trace.from_json(found))
+        _add_trace(results, name, Trace.from_json(found))
         _add_environment(results, found.get("environment"), found["generation"])
         return
     if kind == "comparison":
@@ -100,6 +112,7 @@ def _add(results: Results, found: Any) -> None:
         holds_for(found["environment"], found["generation"]) if found["environment"] else "nothing measured"
     )
     results.decodings.setdefault(kind, []).append(known)
+    results.sources.setdefault(kind, []).append(name)
 
 
 def text_of(trace: Trace) -> str | None:
@@ -159,7 +172,7 @@ def read_outcomes(path: Path) -> tuple[dict[str, Any], list[Outcome]]:
         raise ValueError(f"{path.name} holds no outcomes of sweep, compare or tune ({error})") from None
 
 
-def _add_journal(results: Results, header: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
+def _add_journal(results: Results, name: str, header: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
     """The outcomes of a sweep or a tuning as a comparison, settings in the order of their first outcome."""
     if not header.get("environment"):
         raise ValueError("it does not say on what machine and model it was measured")
@@ -168,14 +181,17 @@ def _add_journal(results: Results, header: dict[str, Any], outcomes: Sequence[Ou
     base = GenerationConfig(**header["generation"])
     results.comparisons.append(summarise(outcomes, settings, base, eos))
     results.decodings.setdefault("comparison", []).append(holds_for(header["environment"], base.to_dict()))
+    results.sources.setdefault("comparison", []).append(name)
     _add_environment(results, header["environment"], header["generation"])
 
 
-def _add_trace(results: Results, trace: Trace) -> None:
+def _add_trace(results: Results, name: str, trace: Trace) -> None:
     watched = bool(trace.steps) and all("value_drift" in step.measurements for step in trace.steps)
     without_cache = trace.policy["name"] == "none"
-    groups = results.observed if watched and without_cache else results.runs
-    groups.setdefault(shared_by(trace), []).append(trace)
+    key, part = shared_by(trace), "observed" if watched and without_cache else "runs"
+    getattr(results, part).setdefault(key, []).append(trace)
+    names = results.sources_of_runs.setdefault((part, key), [])
+    names += [name] if name not in names else []
 
 
 def shared_by(trace: Trace) -> str:

@@ -6,18 +6,14 @@ from pathlib import Path
 from analysis.cli import parsing
 from analysis.pictures import save_pictures
 from analysis.report import render, titled_figures
-from analysis.results import read_results
+from analysis.results import FILES, read_results
 
-FILES_HELP = (
-    "written by run or compare or bench --json, run --drift-json, observe --traces, sweep --out, "
-    "tune --json, compare or tune --journal, or export (Parquet)"
-)
 PICTURES_HELP = "also every figure as PNG and PDF; needs kaleido and a Chrome or Chromium"
 
 
 def add_parser(commands: "argparse._SubParsersAction[parsing.Parser]") -> None:
     parser = commands.add_parser("report", help="one HTML file, readable offline, from other commands' files")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=FILES_HELP)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=FILES)
     parser.add_argument("--out", type=Path, required=True, metavar="OUT.html", help="where to write")
     parser.add_argument("--title", default="KV caching of a masked diffusion language model")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=PICTURES_HELP)

@@ -145,7 +145,7 @@ def _report(result: Tuning, wanted: Sequence[Prompt], notes: Sequence[str], mark
         "interval. at least: measured on some prompts, it can only come to more on the others. on the front:",
         f"measured on every prompt, and no other such setting is better in both cost and {goal.keep}. First",
         "comes the choice, then rows of every prompt by cost, then those of fewer: they lost too much, or",
-        "another was cheaper.",
+        "another was cheaper. The race takes one run of each: its costs are noisy, the least too low.",
         result.runs,
     ]
 

@@ -47,5 +47,5 @@ def scaling_figure(points: Sequence[BenchPoint], quantity: str = "decision_overh
         )
     apply_theme(figure, title, "prompt tokens", QUANTITIES[quantity])
     figure.update_xaxes(type="log")
-    figure.update_yaxes(type="log", tickformat=".1%" if quantity == "decision_overhead" else None)
+    figure.update_yaxes(type="log", tickformat=".2~p" if quantity == "decision_overhead" else None)
     return figure

@@ -24,7 +24,7 @@ TITLE = "Staleness of the cache against a full pass"
 def staleness_figure(staleness: Staleness) -> go.Figure:
     """Above: cosine distance of K, V (mean of layers) and hidden states, log axis. Below: choices changed.
 
-    Full steps made their cache anew and are at 0 by definition; zeros that are told are of partial ones.
+    Full steps made their cache anew and are at 0 by definition: they are left out, also of the zeros told.
     """
     if not len(staleness.step):
         return empty_figure(TITLE, "no step looked at")
@@ -34,10 +34,12 @@ def staleness_figure(staleness: Staleness) -> go.Figure:
         ("V", staleness.value.mean(axis=1), ORANGE),
         ("hidden state", staleness.hidden, GREEN),
     )
+    partial = ~staleness.full.astype(bool)
     for name, values, colour in curves:
         figure.add_scatter(
             x=step_numbers(staleness.step),
-            y=np.where(values > 0, values, np.nan),
+            # Of a full step only the rounding is left, which would stretch the axis.
+            y=np.where((values > 0) & partial, values, np.nan),
             mode="lines+markers",
             name=name,
             line={"color": colour},
@@ -55,8 +57,8 @@ def staleness_figure(staleness: Staleness) -> go.Figure:
         row=2,
         col=1,
     )
-    partial = np.concatenate([values[~staleness.full.astype(bool)] for _, values, _ in curves])
-    zeros = zeros_text(partial, "values of partial steps ")
+    known = np.concatenate([values[partial] for _, values, _ in curves])
+    zeros = zeros_text(known, "values of partial steps ")
     apply_theme(figure, TITLE, "", f"cosine distance{zeros}", height=400)
     figure.update_yaxes(type="log", exponentformat="power", row=1, col=1)
     figure.update_yaxes(title_text="changed", tickformat=".0%", rangemode="tozero", row=2, col=1)

@@ -10,9 +10,12 @@ from analysis.__main__ import main
 from analysis.cli.run import _staleness_line
 from analysis.journal import Journal
 from analysis.prompts import Prompt, prompts_text
+from analysis.report import _titled, sections
+from analysis.results import read_results
 from analysis.staleness import StalenessSummary
 from analysis.wording import percent, signed
 from core.training.problems import held_out
+from tests.refusals import refusal
 
 NAN = float("nan")
 SHORT = ["--gen-length", "16", "--block-length", "8", "--dtype", "float32", "--device", "cpu"]
@@ -128,3 +131,35 @@ def test_staleness_says_of_what_it_is(stale: StalenessSummary, said: str) -> Non
     line = _staleness_line(stale)
     assert said in line
     assert "nan" not in line
+
+
+def test_files_that_a_report_cannot_take_are_told_what_it_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`Expecting value: line 1 column 1` said nothing of what to give."""
+    table = tmp_path / "sweep.csv"
+    table.write_text("setting,cost\nnone,1\n")
+    line = refusal(main, ["report", str(table), "--out", str(tmp_path / "out.html")], capsys)
+    assert line.startswith(
+        "error: sweep.csv is no JSON; allowed: files of run, compare, tune or bench --json"
+    )
+    assert "Expecting" not in line
+    picture = tmp_path / "out.png"
+    picture.write_bytes(b"\x89PNG\xff\xfe")
+    assert "out.png is no JSON" in refusal(main, ["report", str(picture), "--out", "out.html"], capsys)
+
+
+def test_sections_of_several_files_are_told_apart(model: list[str], tmp_path: Path) -> None:
+    """Three of the same title left the reader to guess which file each was of."""
+    prompts = asked(tmp_path, [(5, 6)])
+    paths = [tmp_path / name for name in ("one.json", "two.json", "a/run.json", "b/run.json")]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        command = "run" if path.stem == "run" else "compare"
+        assert main([command, *model, *prompts, *COMMANDS[command], "--json", str(path)]) == 0
+    titles = [section.title for section in sections(read_results(paths))]
+    assert titles[1:] == ["Settings side by side (one.json)", "Settings side by side (two.json)"]
+    assert titles[0].startswith("Runs of entropy ")
+    assert titles[0].endswith(f"({paths[2]}, {paths[3]})")
+    assert _titled("Runs", list("abcde")) == "Runs (a, b, c and 2 more files)"
+    assert _titled("Runs", []) == "Runs"

@@ -148,6 +148,8 @@ def test_full_steps_are_no_zeros_that_a_figure_leaves_out(model: LanguageModel) 
     trace = run_trace(model, tiny.PROMPTS[0], CONFIG, policy, [StalenessProbe(model)])
     looked = staleness(trace)
     assert looked.full.tolist() == [True] + [False] * (len(trace.steps) - 1)
+    # What rounding leaves of a full step would stretch the axis.
+    assert np.isnan(staleness_figure(looked).data[2].y[0])
     zero, one = np.zeros_like(looked.hidden), np.ones_like(looked.hidden)
     kept = replace(looked, key=one[:, None], value=one[:, None], hidden=np.where(looked.full, 0, one))
     assert "not drawn" not in staleness_figure(kept).layout.yaxis.title.text

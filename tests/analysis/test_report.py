@@ -133,7 +133,7 @@ def test_a_report_shows_every_result_and_fetches_nothing(
 def test_a_rows_setting_is_what_differs_and_the_rest_stands_once(files: list[str]) -> None:
     """Whole configs down a column are the same text again and again, and push the numbers off the page."""
     tables = {one.title: one for one in sections(read_results([Path(name) for name in files]))}
-    tuning, bench = tables["Tuning"], tables["Speed by size"]
+    tuning, bench = tables["Tuning (tune)"], tables["Speed by size (bench)"]
     assert tuning.table is not None
     assert bench.table is not None
     assert set(tuning.table[SETTING]) == {

@@ -1,5 +1,6 @@
 """The report in a browser: wide tables scroll in their own box on a screen and fit the paper in print."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def page_file(tmp_path: Path) -> Path:
         dtype="bfloat16",
         device="cpu",
         partial_rows=64.0,
-        tokens_per_second=123.4,
+        positions_per_second=123.4,
         peak_bytes=None,
         **sizes,
         **lengths,
@@ -35,7 +36,7 @@ def page_file(tmp_path: Path) -> Path:
         **shares,
     )
     path = tmp_path / "report.html"
-    results = Results(benches=[[point]], decodings={"bench": ["made up"]})
+    results = Results(benches=[[point, replace(point, setting="dual")]], decodings={"bench": ["made up"]})
     path.write_text(render(results, "title"), encoding="utf-8")
     return path
 
@@ -55,5 +56,32 @@ def test_no_table_is_clipped(browser: Browser, page_file: Path, media: str, widt
         else:
             assert max(tables) > window
             assert page.evaluate(BOX) == "auto"
+    finally:
+        page.close()
+
+
+INSIDE = """() => [...document.querySelectorAll('.plotly-graph-div')].map(figure => {
+  const box = (name) => figure.querySelector(name).getBoundingClientRect();
+  const whole = figure.getBoundingClientRect(), title = box('.gtitle'), legend = box('.legend');
+  return { cut: title.right > whole.right + 1 || title.top < whole.top || legend.bottom > whole.bottom + 1,
+    over: title.bottom > legend.top && legend.bottom > title.top };
+})"""
+
+
+def test_a_narrow_page_cuts_no_title_and_says_that_its_table_scrolls(
+    browser: Browser, page_file: Path
+) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.set_default_timeout(PATIENCE * 1000)
+    try:
+        page.goto(page_file.as_uri())
+        page.wait_for_function("[...document.querySelectorAll('.plotly-graph-div')].every(f => f.wide)")
+        page.wait_for_function(f"({INSIDE})().every(one => !one.cut && !one.over)")
+        assert len(page.evaluate(INSIDE)) == 3
+        assert page.locator(".more").is_visible()
+        page.set_viewport_size({"width": 1200, "height": 800})
+        page.wait_for_function(
+            "[...document.querySelectorAll('.plotly-graph-div')].every(f => f.layout.legend.y > 1)"
+        )
     finally:
         page.close()
