@@ -139,7 +139,7 @@ def _begun(ref: str, device: str, dtype: str, threads: int) -> tuple[LanguageMod
 
 
 def _measured(model: LanguageModel, task: Task, unit: Unit, warm: set[str]) -> Outcome:
-    """The unit's outcome; a policy's first run is slower than the rest, as a process's is, and not measured."""
+    """The unit's outcome, after a run for nothing where its policy is new: a first run is slower."""
     if unit.setting.policy not in warm:
         warm_up(model, task.prompts, task.base, [unit.setting])
         settle()

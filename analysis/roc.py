@@ -8,7 +8,6 @@ import pandas as pd
 
 from analysis.resampling import interval
 
-
 # Resamples of fewer steps to find are too much alike: of unrelated signals at 95 % one in six to one in two
 # was taken for related with 7 and fewer, one in ten to twenty from here on. Ours.
 MIN_FOUND = 10
