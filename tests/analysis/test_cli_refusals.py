@@ -70,8 +70,8 @@ def test_what_is_named_twice_is_refused(arguments: list[str], named: str, refuse
                 ["sweep", *PROMPT, "--grid", "recent=1", "--out", "o"],
             )
         ),
-        (["bench", "--shapes", "small:hidden_size=99999999"], "hidden_size=99999999 has"),
-        (["bench", "--shapes", "small:num_layers=999999999999"], "num_layers=999999999999 has"),
+        (["bench", "--shapes", "small:hidden_size=99999999"], "hidden_size is 99999999; it must be"),
+        (["bench", "--shapes", "small:num_layers=999999999999"], "num_layers is 999999999999; it must be"),
         (["bench", "--shapes", "small:vocab_size=2"], "vocab_size is 2"),
         (
             ["sweep", *PROMPT, "--random", "99999999", "--grid", "recent=1..2", "--out", "o"],
