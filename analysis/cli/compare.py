@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.cli import parsing
+from analysis.cli.errors import cutting
 from analysis.cli.journals import kept_lines, opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.text import counted, figure, heading, legend, percent, table
@@ -17,6 +18,7 @@ from analysis.prompts import Prompt, prompts_text
 from analysis.settings import Setting, check_different, longest
 from analysis.wording import quartiles
 from core import GenerationConfig, LanguageModel, load_model
+from core.timing import settle
 
 DEFAULT = ("prefix", "dual", "entropy")
 HEADER = (
@@ -62,26 +64,24 @@ def command(arguments: argparse.Namespace) -> int:
         parsing.check_fit(model, prompts, most)
     parsing.warn_alike(prompts)
     units = list(interleaved(settings, len(prompts), arguments.repeats))
-    interrupted = False
     with opened_journal(arguments.journal, model, prompts, base, environment(model)) as journal:
         left = [unit for unit in units if unit.key not in journal.done]
-        try:
+        with cutting() as cut:
             if left:
                 warm_up(model, prompts, base, settings)
+                settle()
             with Counter("runs", total=len(units), done=len(units) - len(left)) as counter:
                 for unit in left:
                     journal.add(measure(model, prompts, base, unit))
                     counter.advance()
-        except KeyboardInterrupt:
-            interrupted = True
     outcomes = [journal.done[unit.key] for unit in units if unit.key in journal.done]
     result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
     if arguments.json is not None:
-        content = _to_json(model, base, outcomes, result, interrupted)
+        content = _to_json(model, base, outcomes, result, cut.short)
         parsing.write_whole(arguments.json, json.dumps(content, allow_nan=False))
     notes = kept_lines(arguments.journal, len(units) - len(left), len(units))
-    print("\n".join(report(model, base, result, prompts, notes, interrupted, markdown=arguments.markdown)))
-    return 1 if interrupted else 0
+    print("\n".join(report(model, base, result, prompts, notes, cut.short, markdown=arguments.markdown)))
+    return cut.code()
 
 
 def with_baselines(wanted: list[Setting], base: GenerationConfig, no_vanilla: bool) -> list[Setting]:

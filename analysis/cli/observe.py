@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.cli import parsing
 from analysis.cli.drift_text import entropy_table, kinds_table, rivals_table, volatility_table
+from analysis.cli.errors import cutting, on_prompt
 from analysis.cli.progress import Counter, progress
 from analysis.cli.text import heading, percent
 from analysis.environment import environment
@@ -80,36 +81,35 @@ def command(arguments: argparse.Namespace) -> int:
         model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
         parsing.check_fit(model, prompts, base)
     traces: Traces = {(rule, group_of(prompt)): [] for rule in rules for prompt in prompts}
-    interrupted, machine = False, environment(model)
+    machine = environment(model)
     with ExitStack() as stack:
         counter = stack.enter_context(Counter("passes", len(prompts) * len(rules)))
         file = stack.enter_context(arguments.traces.open("w", encoding="utf-8")) if arguments.traces else None
-        try:
+        with cutting() as cut:
             for prompt in prompts:
                 for rule in rules:
-                    trace = no_cache_trace(model, prompt.content, base, one_token=rule == "one-token")
+                    with on_prompt(asked.index(prompt)):
+                        trace = no_cache_trace(model, prompt.content, base, one_token=rule == "one-token")
                     traces[rule, group_of(prompt)].append(trace)
                     if file is not None:
                         record = {**trace.to_json(), "environment": machine}
                         file.write(json.dumps(record, allow_nan=False) + "\n")
                         file.flush()
                     counter.advance()
-        except KeyboardInterrupt:
-            interrupted = True
     seen: dict[tuple[str, str], Observation] = {}
     try:
         # Resampling takes as long as some of the passes.
         for key in progress([key for key, found in traces.items() if found], "rankings"):
             seen[key] = summarise_drift(traces[key], key[1])
     except KeyboardInterrupt:
-        interrupted = True
+        cut.short = True
     if arguments.json is not None:
-        content = {**to_json(machine, base, seen, interrupted), "prompts_asked": len(asked)}
+        content = {**to_json(machine, base, seen, cut.short), "prompts_asked": len(asked)}
         parsing.write_whole(arguments.json, json.dumps(content))
     lines = [*heading(model, base), *_left_out(asked, prompts)]
-    lines += ["interrupted: fewer prompts or families than asked for"] if interrupted else []
+    lines += ["interrupted: fewer prompts or families than asked for"] if cut.short else []
     print("\n".join([*lines, *_report(seen, arguments.markdown)]))
-    return 1 if interrupted else 0
+    return cut.code()
 
 
 def group_of(prompt: Prompt) -> str:

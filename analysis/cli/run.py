@@ -12,6 +12,7 @@ import torch
 
 from analysis.cli import parsing
 from analysis.cli.drift_text import drift_lines
+from analysis.cli.errors import cutting, on_prompt
 from analysis.cli.progress import progress
 from analysis.cli.text import NOT_MEASURED, counted, figure, percent, settings_text, table
 from analysis.environment import environment
@@ -86,18 +87,18 @@ def command(arguments: argparse.Namespace) -> int:
         model = load_model(arguments.model, device=arguments.device, dtype=arguments.dtype)
         parsing.check_fit(model, prompts, generation)
     parsing.warn_alike(prompts)
-    results, interrupted, machine = Results(), False, environment(model)
+    results, machine = Results(), environment(model)
     try:
-        _measure(arguments, model, prompts, generation, policy, results)
-    except KeyboardInterrupt:
-        interrupted = True
-        results.traces += [results.current] if results.current else []
+        with cutting() as cut:
+            _measure(arguments, model, prompts, generation, policy, results)
+        if cut.short and not cut.fault:
+            results.traces += [results.current] if results.current else []
     finally:
         # Whatever went wrong, the prompts that were finished are kept.
         _write(arguments.json, results.traces, machine)
         _write(arguments.drift_json, results.observed, machine)
-    print("\n".join(_report(results, prompts, interrupted)))
-    return 1 if interrupted else 0
+    print("\n".join(_report(results, prompts, cut.short and not cut.fault)))
+    return cut.code()
 
 
 def _measure(
@@ -109,25 +110,39 @@ def _measure(
     results: Results,
 ) -> None:
     """Fill `results` prompt by prompt, so that an interruption leaves what was done."""
-    none = create_policy("none")
     if arguments.baselines:
         # The first passes of a process are slower than the rest and would count against whoever is first.
         run_trace(model, prompts[0].content, generation, policy)
     settle()
-    for prompt in progress(prompts, "prompts"):
-        watch = [StalenessProbe(model, arguments.staleness)] if arguments.staleness else []
-        for trace in observe(model, prompt.content, generation, policy, watch):
-            results.current = trace
-        assert results.current is not None
-        results.traces.append(results.current)
-        results.current = None
-        results.solved.append(prompt.is_solved_by(results.traces[-1].text))
-        if arguments.baselines:
-            results.vanilla.append(run_trace(model, prompt.content, one_token_a_step(generation), none))
-            results.parallel.append(run_trace(model, prompt.content, generation, none))
-        if arguments.drift is not None:
-            one_token = arguments.drift == "one-token"
-            results.observed.append(no_cache_trace(model, prompt.content, generation, one_token))
+    for index, prompt in enumerate(progress(prompts, "prompts")):
+        with on_prompt(index):
+            _measure_one(arguments, model, prompt, generation, policy, results)
+
+
+def _measure_one(
+    arguments: argparse.Namespace,
+    model: LanguageModel,
+    prompt: Prompt,
+    generation: GenerationConfig,
+    policy: CachePolicy,
+    results: Results,
+) -> None:
+    none, slow = create_policy("none"), one_token_a_step(generation)
+    watch = [StalenessProbe(model, arguments.staleness)] if arguments.staleness else []
+    for trace in observe(model, prompt.content, generation, policy, watch):
+        results.current = trace
+    assert results.current is not None
+    results.traces.append(results.current)
+    results.current = None
+    results.solved.append(prompt.is_solved_by(results.traces[-1].text))
+    if arguments.baselines:
+        results.parallel.append(run_trace(model, prompt.content, generation, none))
+        # Where they decode alike one run stands for both: its noise would pass for a difference.
+        alone = None if slow == generation else run_trace(model, prompt.content, slow, none)
+        results.vanilla.append(alone or results.parallel[-1])
+    if arguments.drift is not None:
+        one_token = arguments.drift == "one-token"
+        results.observed.append(no_cache_trace(model, prompt.content, generation, one_token))
 
 
 def _write(path: Path | None, traces: list[Trace], machine: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from analysis.cli import parsing
 from analysis.cli.compare import report
+from analysis.cli.errors import cutting
 from analysis.cli.journals import kept_lines, opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.symbols import refuse_symbols
@@ -74,26 +75,23 @@ def command(arguments: argparse.Namespace) -> int:
         task, model = prepare(arguments, base, [*wanted, *baselines])
     settings = list({setting.label: setting for setting in (*baselines, *wanted)}.values())
     machine = environment(model, arguments.workers, task.threads)
-    interrupted = False
     with opened_journal(arguments.out, model, task.prompts, base, machine) as journal:
         every = list(interleaved(settings, len(task.prompts), arguments.repeats))
         units = [unit for unit in every if unit.key not in journal.done]
-        try:
+        with cutting() as cut:
             bar = Counter("runs", total=len(every), done=len(every) - len(units))
             with closing(executor(arguments, task, model)) as execute, bar as counter:
                 for outcome in execute(units):
                     journal.add(outcome)
                     counter.advance()
-        except KeyboardInterrupt:
-            interrupted = True
         chosen = {unit.key for unit in every}
         outcomes = [outcome for key, outcome in journal.done.items() if key in chosen]
     result = summarise(outcomes, settings, base, model.spec.eos_token_ids)
     who = threads_text(arguments, task)
     notes = kept_lines(arguments.out, len(every) - len(units), len(every))
-    lines = report(model, base, result, task.prompts, notes, interrupted, who, arguments.markdown)
+    lines = report(model, base, result, task.prompts, notes, cut.short, who, arguments.markdown)
     print("\n".join(lines))
-    return 1 if interrupted else 0
+    return cut.code()
 
 
 def threads_text(arguments: argparse.Namespace, task: Task) -> str:

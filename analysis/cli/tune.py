@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.cli import parsing, sweep, tune_text
+from analysis.cli.errors import cutting
 from analysis.cli.journals import kept_lines, opened_journal
 from analysis.cli.progress import Counter
 from analysis.cli.text import counted, heading, legend, percent, table
@@ -80,7 +81,7 @@ def command(arguments: argparse.Namespace) -> int:
         return Search(settings, len(task.prompts), goal, eos, width=width, slowest=vanilla(base))
 
     grid = _full_grid(arguments.against, new_search(), model, task, base)
-    search, interrupted, new = new_search(), False, 0
+    search, new = new_search(), 0
     machine = environment(model, arguments.workers, task.threads)
     with ExitStack() as stack:
         opened = opened_journal(arguments.journal, model, task.prompts, base, machine)
@@ -90,27 +91,25 @@ def command(arguments: argparse.Namespace) -> int:
         # How long the race goes on is not known before; most end long before the bar is full.
         known = len(search.outcomes) + len(search.repeats)
         counter = stack.enter_context(Counter("runs, of at most", search.most_runs, known))
-        try:
+        with cutting() as cut:
             for outcome in search.run(execute):
                 counter.advance()
                 new += 1
                 journal.add(outcome)
-        except KeyboardInterrupt:
-            interrupted = True
     result = search.result()
-    verdict = judge(search, grid) if grid is not None and not interrupted else None
+    verdict = judge(search, grid) if grid is not None and not cut.short else None
     if arguments.json is not None:
-        content = to_json(machine, base, result, interrupted, verdict)
+        content = to_json(machine, base, result, cut.short, verdict)
         parsing.write_whole(arguments.json, json.dumps(content))
     lines = heading(model, base, sweep.threads_text(arguments, task))
     notes = kept_lines(arguments.journal, result.measured - new, result.measured)
     lines += _report(result, task.prompts, notes, arguments.markdown)
     if verdict is not None and grid is not None:
         lines += ["", *tune_text.verdict_lines(verdict, grid.result(), arguments.markdown)]
-    if interrupted:
+    if cut.short:
         lines.append("interrupted: settings measured on fewer prompts may still be better")
     print("\n".join([*lines, "", *choice(result, len(task.prompts))]))
-    return 1 if interrupted else 0
+    return cut.code()
 
 
 def _full_grid(

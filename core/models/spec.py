@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 # Token ids and positions travel to the host as float32, which counts exactly up to here.
 LARGEST_SIZE = 2**24
+# Each is an object of its own, made before any weight is read.
+MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class ModelSpec:
             "max_positions",
         ):
             value = getattr(self, field)
-            if type(value) is not int or not 1 <= value <= LARGEST_SIZE:
-                raise ValueError(f"{field} is {value!r}; it must be an integer from 1 to {LARGEST_SIZE}")
+            most = MOST_LAYERS if field == "num_layers" else LARGEST_SIZE
+            if type(value) is not int or not 1 <= value <= most:
+                raise ValueError(f"{field} is {value!r}; it must be an integer from 1 to {most}")
         for field, most in (("rope_theta", 1e12), ("rms_norm_eps", 1.0)):
             value = getattr(self, field)
             if type(value) not in (int, float) or not 0 < value <= most:

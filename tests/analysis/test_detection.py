@@ -83,7 +83,7 @@ def test_few_steps_to_find_have_an_area_and_no_interval() -> None:
 
 
 def test_of_unrelated_signals_hardly_one_differs_from_chance() -> None:
-    """Four at a time, 110 steps that resemble their neighbours: the bounds allow for the choice among them."""
+    """Four at a time, 110 steps that resemble their neighbours: bounds allow for the choice among them."""
     rng, told = np.random.default_rng(5), 0
     for _ in range(40):
         drift = autoregression(0.5, 110, rng)

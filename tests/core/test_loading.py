@@ -291,7 +291,7 @@ def test_a_tensor_that_the_model_would_leave_out_is_named(checkpoint: Write) -> 
     assert "model.layers.0.self_attn.o_proj.bias" in refusal(folder)
 
 
-@pytest.mark.parametrize(("layers", "named"), [(2, "layers.2."), (4, "layers.3."), (10**6, "layers.9999")])
+@pytest.mark.parametrize(("layers", "named"), [(2, "layers.2."), (4, "layers.3."), (10**4, "layers.9999")])
 def test_more_or_fewer_layers_than_the_checkpoint_has_are_refused(
     checkpoint: Write, layers: int, named: str
 ) -> None:

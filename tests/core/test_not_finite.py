@@ -69,7 +69,7 @@ def test_a_command_keeps_the_traces_of_the_prompts_before(
     assert main(["run", *arguments, "--policy", "entropy", "--json", str(out)]) == 1
     assert len(out.read_text().splitlines()) == 1
     (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert "no finite numbers at step 1" in said
+    assert "prompt 1: the model's logits are no finite numbers at step 1" in said
 
 
 def test_a_journal_keeps_the_runs_before(
@@ -79,3 +79,20 @@ def test_a_journal_keeps_the_runs_before(
     assert main(["compare", *arguments, "--policies", "entropy", "--journal", str(journal)]) == 1
     assert "prompt 1: the model's logits" in capsys.readouterr().err
     assert journal.read_text().count('"prompt": 0') == 3
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["compare", "--policies", "entropy", "--repeats", "1"], ["tune", "--grid", "recent=4"], ["observe"]],
+)
+def test_a_result_file_holds_what_was_measured_before(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """As after Ctrl-C, and marked as incomplete."""
+    out = tmp_path / "out.json"
+    name, *options = command
+    assert main([name, *arguments, *options, "--json", str(out)]) == 1
+    assert json.loads(out.read_text())["complete"] is False
+    said = capsys.readouterr()
+    assert "interrupted" in said.out
+    assert "error: prompt 1: the model's logits are no finite numbers" in said.err
