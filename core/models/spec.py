@@ -50,10 +50,10 @@ class ModelSpec:
             most = MOST_LAYERS if field == "num_layers" else LARGEST_SIZE
             if type(value) is not int or not 1 <= value <= most:
                 raise ValueError(f"{field} is {value!r}; it must be an integer from 1 to {most}")
-        for field, most in (("rope_theta", 1e12), ("rms_norm_eps", 1.0)):
+        for field, largest in (("rope_theta", 1e12), ("rms_norm_eps", 1.0)):
             value = getattr(self, field)
-            if type(value) not in (int, float) or not 0 < value <= most:
-                raise ValueError(f"{field} is {value!r}; it must be a number above 0, up to {most:g}")
+            if type(value) not in (int, float) or not 0 < value <= largest:
+                raise ValueError(f"{field} is {value!r}; it must be a number above 0, up to {largest:g}")
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f"num_kv_heads {self.num_kv_heads} does not divide num_heads {self.num_heads}")
         if self.head_dim % 2:
