@@ -25,6 +25,11 @@ EXPLAIN = {
 MAX_BYTES = 6_000_000
 COLOURS = 192
 PATIENCE = 180_000
+# In a picture of the whole page what sticks to the window would lie over something.
+UNSTUCK = """
+.es-dock, #controls, #go { position: static !important }
+#controls { max-height: none !important }
+"""
 
 
 def save(picture: bytes, path: Path) -> None:
@@ -42,6 +47,7 @@ def take(page: Page, view: str, width: str, part: str | None = None, whole: bool
         page.mouse.move(2, 2)
         page.evaluate("document.activeElement.blur()")
         page.wait_for_timeout(700)
+        page.add_style_tag(content=UNSTUCK)
         picture = page.locator(part).screenshot() if part else page.screenshot(full_page=whole)
         save(picture, FOLDER / f"{view}_{width}_{theme}.png")
 
@@ -88,7 +94,7 @@ def keep(page: Page, width: str) -> None:
     for box in page.locator("#history input").all()[:2]:
         box.check()
     page.locator("#keep-fold").scroll_into_view_if_needed()
-    take(page, "keep", width, "#controls" if width == "phone" else None, whole=False)
+    take(page, "keep", width, "#controls")
 
 
 def tune(page: Page, width: str) -> None:
