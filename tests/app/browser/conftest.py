@@ -184,12 +184,19 @@ def set_generation(page: Page, **settings: str) -> None:
     fold = page.locator("#generation-fold")
     if not page.locator("#generation [data-name=gen_length]").is_visible():
         fold.get_by_role("button").first.click()
-    for name, value in settings.items():
-        entry = page.locator(f"#generation [data-name={name}]")
-        if entry.evaluate("element => element.tagName") == "SELECT":
-            entry.select_option(value)
-        else:
-            entry.fill(value)
+    page.wait_for_selector("#generation[data-ready]")
+    left = settings
+    while left:
+        for name, value in left.items():
+            entry = page.locator(f"#generation [data-name={name}]")
+            if entry.evaluate("element => element.tagName") == "SELECT":
+                entry.select_option(value)
+            else:
+                entry.fill(value)
+        # The answer to the page's first event, links, draws the forms anew: nobody else enters so soon.
+        page.wait_for_timeout(150)
+        entered = {name: page.locator(f"#generation [data-name={name}]").input_value() for name in settings}
+        left = {name: value for name, value in settings.items() if entered[name] != value}
 
 
 def fill_tune(page: Page, prompts: str, taus: str, ks: str) -> None:
