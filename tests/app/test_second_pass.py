@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -12,10 +12,26 @@ from app.examples import recorded_example
 from app.explain import signals_panel
 from app.figures import scatter_panel
 from app.job import Job
-from app.perform import perform
+from app.perform import Moment, perform
+from app.runs import RunRecord
+from app.turns import Ticket
 from app.workshop import Workshop
 
 Make = Callable[..., Job]
+
+
+def last_word(moments: Iterable[Moment], ticket: Ticket, enough: Callable[[Moment], bool]) -> str:
+    """The last status of a run that is stopped as soon as it is enough."""
+    text = ""
+    for moment in moments:
+        text = moment.text
+        if enough(moment):
+            ticket.stop()
+    return text
+
+
+def watched_steps(record: RunRecord) -> int:
+    return 0 if record.observation is None else len(record.observation.steps)
 
 
 @pytest.mark.parametrize("observe", ["one", "own"])
@@ -24,11 +40,7 @@ def test_stop_while_drift_is_measured_says_that_decoding_had_finished(
 ) -> None:
     record = workshop.runs.new(job("dual", observe=observe))
     ticket = workshop.turns.join("me")
-    text = ""
-    for moment in perform(workshop, record, ticket):
-        text = moment.text
-        if record.observation is not None and len(record.observation.steps) == 2:
-            ticket.stop()
+    text = last_word(perform(workshop, record, ticket), ticket, lambda _: watched_steps(record) == 2)
     assert text.startswith("stopped: decoding had finished, 16 tokens decoded in ")
     told = "1 of 15 steps" if observe == "one" else r"1 step, up to \d+ of 16 tokens"
     assert re.search(f"; drift measured on {told}$", text)
@@ -37,11 +49,11 @@ def test_stop_while_drift_is_measured_says_that_decoding_had_finished(
 def test_stop_before_the_second_pass_says_that_it_was_not_measured(workshop: Workshop, job: Make) -> None:
     record = workshop.runs.new(job("dual", observe="one"))
     ticket = workshop.turns.join("me")
-    text = ""
-    for moment in perform(workshop, record, ticket):
-        text = moment.text
-        if record.traces and record.traces[0].complete and moment.flush:
-            ticket.stop()
+
+    def decoded(moment: Moment) -> bool:
+        return bool(record.traces) and record.traces[0].complete and moment.flush
+
+    text = last_word(perform(workshop, record, ticket), ticket, decoded)
     assert text.endswith("; drift was not measured")
 
 
@@ -49,11 +61,7 @@ def test_stop_of_drift_alone_says_how_much_there_is(workshop: Workshop, job: Mak
     record = workshop.runs.new(job("dual"))
     list(perform(workshop, record, workshop.turns.join("me")))
     ticket = workshop.turns.join("me")
-    text = ""
-    for moment in measure_drift(workshop, record, ticket):
-        text = moment.text
-        if record.observation is not None and len(record.observation.steps) == 5:
-            ticket.stop()
+    text = last_word(measure_drift(workshop, record, ticket), ticket, lambda _: watched_steps(record) == 5)
     assert text == "stopped: drift measured on 4 of 15 steps"
 
 
